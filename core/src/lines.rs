@@ -1,0 +1,208 @@
+//! Bytes to lines: any chunking gives the same lines, and no line is held beyond the limit.
+
+use memchr::memchr;
+
+/// Cuts a byte stream into lines. Lines that lie within one chunk are lent from it without a copy.
+#[derive(Debug)]
+pub struct Lines {
+    limit: usize,
+    /// The start of a line whose end has not come.
+    carry: Vec<u8>,
+    /// The rest of a line over the limit is being passed over.
+    skipping: bool,
+}
+
+/// One line, without its line end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Line<'a> {
+    /// Text; neither blank nor with a byte order mark.
+    Text(&'a str),
+    /// Bytes that are not UTF-8.
+    NotUtf8(&'a [u8]),
+    /// More bytes than the limit. The rest is passed over; the next line is sound again.
+    TooLong,
+}
+
+impl Lines {
+    /// Takes lines of up to `limit` bytes, line end not counted.
+    #[must_use]
+    pub const fn new(limit: usize) -> Self {
+        Self { limit, carry: Vec::new(), skipping: false }
+    }
+
+    /// Feeds a chunk and lends the lines that it ends.
+    pub const fn feed<'a>(&'a mut self, chunk: &'a [u8]) -> Feed<'a> {
+        Feed { lines: self, rest: chunk, lent: false }
+    }
+
+    /// The stream has ended: what is left is a line without an end.
+    pub fn finish(&mut self) -> Option<Line<'_>> {
+        self.skipping = false;
+        line(&self.carry)
+    }
+
+    /// Appends to the carry, whose capacity stays within the limit however it grows.
+    fn keep(&mut self, piece: &[u8]) {
+        if self.carry.capacity() > self.limit / 2 {
+            self.carry.reserve_exact(self.limit.saturating_sub(self.carry.len()));
+        }
+        self.carry.extend_from_slice(piece);
+    }
+
+    /// Bytes held for a line whose end has not come.
+    #[must_use]
+    pub const fn held(&self) -> usize {
+        self.carry.len()
+    }
+}
+
+/// The lines of one chunk. Drop it early and the rest of the chunk is lost.
+#[derive(Debug)]
+pub struct Feed<'a> {
+    lines: &'a mut Lines,
+    rest: &'a [u8],
+    /// The carry was lent by the last call.
+    lent: bool,
+}
+
+impl Feed<'_> {
+    /// The next line; blank ones are passed over.
+    #[expect(clippy::should_implement_trait, reason = "the line borrows from the feed")]
+    pub fn next(&mut self) -> Option<Line<'_>> {
+        if std::mem::take(&mut self.lent) {
+            self.lines.carry.clear();
+            self.lines.carry.shrink_to(KEPT);
+        }
+        loop {
+            let Some(end) = memchr(b'\n', self.rest) else {
+                return self.keep_rest();
+            };
+            let (piece, rest) = self.rest.split_at(end);
+            self.rest = rest.get(1..).unwrap_or_default();
+            if std::mem::take(&mut self.lines.skipping) {
+                continue;
+            }
+            if self.lines.carry.len() + piece.len() > self.lines.limit {
+                self.lines.carry = Vec::new();
+                return Some(Line::TooLong);
+            }
+            if self.lines.carry.is_empty() {
+                if let Some(line) = line(piece) {
+                    return Some(line);
+                }
+            } else {
+                self.lines.keep(piece);
+                if is_blank(content(&self.lines.carry)) {
+                    self.lines.carry.clear();
+                } else {
+                    self.lent = true;
+                    return line(&self.lines.carry);
+                }
+            }
+        }
+    }
+
+    /// Keeps the start of an unfinished line, unless it is too long already.
+    fn keep_rest(&mut self) -> Option<Line<'static>> {
+        let rest = std::mem::take(&mut self.rest);
+        if self.lines.skipping || rest.is_empty() {
+            return None;
+        }
+        if self.lines.carry.len() + rest.len() > self.lines.limit {
+            self.lines.carry = Vec::new();
+            self.lines.skipping = true;
+            return Some(Line::TooLong);
+        }
+        self.lines.keep(rest);
+        None
+    }
+}
+
+/// `None` for a blank line.
+fn line(bytes: &[u8]) -> Option<Line<'_>> {
+    let bytes = content(bytes);
+    if is_blank(bytes) {
+        return None;
+    }
+    Some(std::str::from_utf8(bytes).map_or(Line::NotUtf8(bytes), Line::Text))
+}
+
+fn content(bytes: &[u8]) -> &[u8] {
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    bytes.strip_suffix(b"\r").unwrap_or(bytes)
+}
+
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(u8::is_ascii_whitespace)
+}
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+/// Capacity that survives a line: what one read usually leaves over.
+const KEPT: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines of a stream cut at `cuts`, as a reader would print them.
+    fn lines(limit: usize, stream: &[u8], cuts: &[usize]) -> Vec<String> {
+        let mut lines = Lines::new(limit);
+        let mut seen = Vec::new();
+        let mut from = 0;
+        for to in cuts.iter().copied().chain([stream.len()]) {
+            let mut feed = lines.feed(&stream[from..to]);
+            while let Some(line) = feed.next() {
+                seen.push(format!("{line:?}"));
+            }
+            from = to;
+        }
+        seen.extend(lines.finish().map(|line| format!("end {line:?}")));
+        seen
+    }
+
+    #[test]
+    fn every_cut_gives_the_same_lines() {
+        let streams: [&[u8]; 7] = [
+            b"a\nbc\r\n\n  \t\nd",
+            "中🎉—\n\u{feff}x\n".as_bytes(),
+            b"0123456789\n01234567890\nok\n",
+            b"\xff\xfe\n\xe4\xb8\n",
+            b"",
+            b"\n\r\n",
+            b"0123456789abcdef",
+        ];
+        for stream in streams {
+            let whole = lines(10, stream, &[]);
+            for first in 0..=stream.len() {
+                for second in first..=stream.len() {
+                    assert_eq!(lines(10, stream, &[first, second]), whole, "{stream:?} {first} {second}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_limit_is_of_the_line_and_not_of_the_buffer() {
+        assert_eq!(
+            lines(10, b"0123456789\n0123456789a\nb\nlast one 10", &[]),
+            ["Text(\"0123456789\")", "TooLong", "Text(\"b\")", "TooLong"]
+        );
+        let mut lines = Lines::new(10);
+        for _ in 0..1000 {
+            let mut feed = lines.feed(b"xxxxxxx");
+            while feed.next().is_some() {}
+            assert!(lines.held() <= 10);
+        }
+    }
+
+    #[test]
+    fn a_long_line_gives_its_memory_back() {
+        let mut lines = Lines::new(1 << 20);
+        let mut feed = lines.feed(&[b'x'; 900_000]);
+        assert_eq!(feed.next(), None);
+        let mut feed = lines.feed(b"\nshort\n");
+        assert!(feed.next().is_some());
+        assert_eq!(feed.next(), Some(Line::Text("short")));
+        assert!(lines.carry.capacity() <= KEPT);
+    }
+}

@@ -1,0 +1,340 @@
+//! One line to one frame, whatever the line is.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::{Id, RpcError, code};
+
+/// A line, classified by which members it has.
+#[derive(Debug)]
+pub enum Frame<'a> {
+    /// `method` and `id`: wants exactly one answer.
+    Request {
+        /// To be echoed.
+        id: Id,
+        /// The method.
+        method: Cow<'a, str>,
+        /// The parameters, absent and null alike `None`.
+        params: Option<&'a RawValue>,
+    },
+    /// `method` without `id`: never answered.
+    Notification {
+        /// The method.
+        method: Cow<'a, str>,
+        /// The parameters, absent and null alike `None`.
+        params: Option<&'a RawValue>,
+    },
+    /// `id` and one of `result` and `error`.
+    Response {
+        /// Which request it answers.
+        id: Id,
+        /// What came of it; a result of null is the token `null`.
+        outcome: Result<&'a RawValue, RpcError>,
+    },
+    /// An error that names no request: about a line of ours that the peer could not read. Only logged.
+    Complaint(RpcError),
+    /// No valid envelope.
+    Malformed(Flaw),
+}
+
+/// Why a line is no frame.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Flaw {
+    /// What is wrong, for people.
+    pub why: &'static str,
+    /// How it is to be answered: with this code, to this id. `None`: not at all, or errors would breed errors.
+    pub answer: Option<(i64, Id)>,
+}
+
+/// Classifies one line. Total: every line gives a frame.
+///
+/// `depth` bounds the nesting, since members that are passed on as they are get decoded by somebody else.
+#[must_use]
+pub fn parse(line: &str, depth: usize) -> Frame<'_> {
+    if is_deeper(line.as_bytes(), depth) {
+        return malformed("nested too deeply", Some((code::PARSE_ERROR, Id::null())));
+    }
+    let mut json = serde_json::Deserializer::from_str(line);
+    let members = json.deserialize_any(Members).and_then(|members| json.end().map(|()| members));
+    match members {
+        Ok(Shape::Object(object)) => object.classify(),
+        Ok(Shape::Batch) => malformed("batches are not supported", Some((code::INVALID_REQUEST, Id::null()))),
+        Ok(Shape::Other) => malformed("not an object", Some((code::INVALID_REQUEST, Id::null()))),
+        Err(error) if error.is_data() => {
+            malformed("a member is there twice", Some((code::INVALID_REQUEST, Id::null())))
+        }
+        Err(_) => malformed("not JSON", Some((code::PARSE_ERROR, Id::null()))),
+    }
+}
+
+fn malformed(why: &'static str, answer: Option<(i64, Id)>) -> Frame<'static> {
+    Frame::Malformed(Flaw { why, answer })
+}
+
+enum Shape<'a> {
+    Object(Object<'a>),
+    Batch,
+    Other,
+}
+
+/// The members of an envelope. `Some` is presence: a null id is not a missing one.
+#[derive(Default)]
+struct Object<'a> {
+    jsonrpc: Option<&'a RawValue>,
+    id: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
+    result: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
+}
+
+impl<'a> Object<'a> {
+    fn classify(self) -> Frame<'a> {
+        let id = self.id.map(|raw| Id::from_token(raw.get()));
+        let Some(method) = self.method else { return self.response(id) };
+        let reply_to = id.clone().flatten().unwrap_or_else(Id::null);
+        let answer = Some((code::INVALID_REQUEST, reply_to));
+        if self.result.is_some() || self.error.is_some() {
+            return malformed("request and response at once", answer);
+        }
+        if self.jsonrpc.is_some_and(|version| version.get() != "\"2.0\"") {
+            return malformed("jsonrpc is not \"2.0\"", answer);
+        }
+        let Some(method) = text(method) else { return malformed("method is not a string", answer) };
+        let params = self.params.filter(|raw| raw.get() != "null");
+        match id {
+            None => Frame::Notification { method, params },
+            Some(None) => malformed("id is neither null, an integer nor a string", answer),
+            Some(Some(id)) => Frame::Request { id, method, params },
+        }
+    }
+
+    fn response(self, id: Option<Option<Id>>) -> Frame<'a> {
+        let outcome = match (self.result, self.error) {
+            (Some(result), None) => Ok(result),
+            // Some peers write both, one of them null.
+            (Some(result), Some(error)) if error.get() == "null" => Ok(result),
+            (Some(result), Some(error)) if result.get() == "null" => Err(rpc_error(error)),
+            (Some(_), Some(_)) => return malformed("result and error at once", None),
+            (None, Some(error)) => Err(rpc_error(error)),
+            (None, None) if self.id.is_some() => return malformed("neither method nor result", None),
+            (None, None) => {
+                return malformed("neither method nor id", Some((code::INVALID_REQUEST, Id::null())));
+            }
+        };
+        match (id, outcome) {
+            (Some(Some(id)), outcome) if id != Id::null() => Frame::Response { id, outcome },
+            (_, Err(error)) => Frame::Complaint(error),
+            (_, Ok(_)) => malformed("a result for no request", None),
+        }
+    }
+}
+
+/// An error object as far as it can be read: the peer's mistakes in it do not hide that it failed.
+fn rpc_error(raw: &RawValue) -> RpcError {
+    serde_json::from_str(raw.get()).unwrap_or_else(|_| RpcError {
+        code: code::INTERNAL_ERROR,
+        message: "the peer sent an error that cannot be read".to_owned(),
+        data: Some(raw.to_owned()),
+    })
+}
+
+fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let token = raw.get();
+    match token.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(plain) if !plain.contains('\\') => Some(Cow::Borrowed(plain)),
+        Some(_) => serde_json::from_str(token).ok().map(Cow::Owned),
+        None => None,
+    }
+}
+
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Shape<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut object = Object::default();
+        while let Some(key) = map.next_key::<Key>()? {
+            let member = match key {
+                Key::Jsonrpc => &mut object.jsonrpc,
+                Key::Id => &mut object.id,
+                Key::Method => &mut object.method,
+                Key::Params => &mut object.params,
+                Key::Result => &mut object.result,
+                Key::Error => &mut object.error,
+                Key::Other => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+            };
+            // Two readers of one line must not see two different messages.
+            if member.replace(map.next_value()?).is_some() {
+                return Err(A::Error::custom("a member is there twice"));
+            }
+        }
+        Ok(Shape::Object(object))
+    }
+
+    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Shape::Batch)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(Shape::Other)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Shape::Other)
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Key {
+    Jsonrpc,
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+    #[serde(other)]
+    Other,
+}
+
+/// Whether brackets nest deeper than `limit` anywhere outside of strings.
+fn is_deeper(line: &[u8], limit: usize) -> bool {
+    let mut depth = 0_usize;
+    let mut rest = line.iter();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > limit {
+                    return true;
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                while let Some(byte) = rest.next() {
+                    match byte {
+                        b'\\' => {
+                            rest.next();
+                        }
+                        b'"' => break,
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(line: &str) -> String {
+        match parse(line, 128) {
+            Frame::Request { id, method, params } => format!("request {id:?} {method} {}", shown(params)),
+            Frame::Notification { method, params } => format!("notification {method} {}", shown(params)),
+            Frame::Response { id, outcome: Ok(result) } => format!("result {id:?} {result}"),
+            Frame::Response { id, outcome: Err(error) } => format!("error {id:?} {error}"),
+            Frame::Complaint(error) => format!("complaint {error}"),
+            Frame::Malformed(Flaw { why, answer }) => format!("malformed: {why}; answer {answer:?}"),
+        }
+    }
+
+    fn shown(params: Option<&RawValue>) -> &str {
+        params.map_or("-", RawValue::get)
+    }
+
+    #[test]
+    fn every_line_is_a_frame() {
+        let table = [
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{}}"#, "request 1 m {}"),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#, "request null m -"),
+            (r#"{"jsonrpc":"2.0","id":"1","method":"m","params":null}"#, "request \"1\" m -"),
+            (r#"{"method":"m","x":[1]}"#, "notification m -"),
+            ("{\"\\u006dethod\":\"a\\u002fb\"}", "notification a/b -"),
+            (r#"{"jsonrpc":"2.0","id":1,"result":null}"#, "result 1 null"),
+            (r#"{"id":1,"result":{},"error":null}"#, "result 1 {}"),
+            (r#"{"id":1,"result":null,"error":{"code":-1,"message":"x"}}"#, "error 1 x (-1)"),
+            (r#"{"id":1,"error":{"code":-32601,"message":"x"}}"#, "error 1 x (-32601)"),
+            (r#"{"id":1,"error":"x"}"#, "error 1 the peer sent an error that cannot be read (-32603)"),
+            (r#"{"id":null,"error":{"code":-32700,"message":"x"}}"#, "complaint x (-32700)"),
+            (r#"{"error":{"code":-32700,"message":"x"}}"#, "complaint x (-32700)"),
+            (r#"{"id":null,"result":{}}"#, "malformed: a result for no request; answer None"),
+            (r#"{"id":1}"#, "malformed: neither method nor result; answer None"),
+            (r#"{"id":1,"result":1,"error":{}}"#, "malformed: result and error at once; answer None"),
+            ("{}", "malformed: neither method nor id; answer Some((-32600, null))"),
+            ("[]", "malformed: batches are not supported; answer Some((-32600, null))"),
+            (
+                r#"[{"id":1,"method":"m"}]"#,
+                "malformed: batches are not supported; answer Some((-32600, null))",
+            ),
+            ("42", "malformed: not an object; answer Some((-32600, null))"),
+            ("\"x\"", "malformed: not an object; answer Some((-32600, null))"),
+            ("null", "malformed: not an object; answer Some((-32600, null))"),
+            ("junk", "malformed: not JSON; answer Some((-32700, null))"),
+            (r#"{"method":"m"} x"#, "malformed: not JSON; answer Some((-32700, null))"),
+            (
+                r#"{"method":"m","id":1,"id":2}"#,
+                "malformed: a member is there twice; answer Some((-32600, null))",
+            ),
+            (
+                r#"{"method":"m","id":1.5}"#,
+                "malformed: id is neither null, an integer nor a string; answer Some((-32600, null))",
+            ),
+            (r#"{"method":7,"id":3}"#, "malformed: method is not a string; answer Some((-32600, 3))"),
+            (
+                r#"{"jsonrpc":"1.0","method":"m","id":3}"#,
+                "malformed: jsonrpc is not \"2.0\"; answer Some((-32600, 3))",
+            ),
+            (
+                r#"{"method":"m","id":3,"result":1}"#,
+                "malformed: request and response at once; answer Some((-32600, 3))",
+            ),
+        ];
+        for (line, expected) in table {
+            assert_eq!(seen(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_bounded_and_brackets_in_strings_do_not_count() {
+        let nested = |n: usize| format!(r#"{{"method":"m","params":{}{}}}"#, "[".repeat(n), "]".repeat(n));
+        assert!(seen(&nested(127)).starts_with("notification"));
+        assert!(seen(&nested(128)).starts_with("malformed: nested too deeply"));
+        assert!(seen(&nested(100_000)).starts_with("malformed: nested too deeply"));
+        assert!(
+            seen(&format!(r#"{{"method":"m","params":["{}\"["]}}"#, "[".repeat(500))).starts_with("notif")
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! JSON-RPC 2.0 over lines: a total parse, ids, both directions. Knows no method name.
+//!
+//! Every line becomes a [`Frame`]; nothing that a peer writes is an error of ours. What is no valid envelope
+//! keeps the reason and, where it could be read, the id, so that a reply can name it.
+
+mod envelope;
+mod id;
+mod pending;
+mod write;
+
+pub use envelope::{Flaw, Frame, parse};
+pub use id::Id;
+pub use pending::Pending;
+pub use write::{notification, reply, reply_error, request, to_json};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// The error of a JSON-RPC response.
+#[derive(Clone, Debug, Serialize, Deserialize, thiserror::Error)]
+#[error("{message} ({code})")]
+pub struct RpcError {
+    /// What kind of failure, see the constants of [`code`].
+    pub code: i64,
+    /// For people.
+    #[serde(default)]
+    pub message: String,
+    /// More, as the peer wrote it. May hold secrets: not for logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Box<RawValue>>,
+}
+
+impl RpcError {
+    /// An error without data.
+    #[must_use]
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// The method is unknown or was not offered.
+    #[must_use]
+    pub fn method_not_found(method: &str) -> Self {
+        Self::new(code::METHOD_NOT_FOUND, format!("method not found: {method}"))
+    }
+
+    /// The parameters are not what the method takes.
+    #[must_use]
+    pub fn invalid_params(why: impl Into<String>) -> Self {
+        Self::new(code::INVALID_PARAMS, why)
+    }
+}
+
+impl PartialEq for RpcError {
+    fn eq(&self, other: &Self) -> bool {
+        let data = |error: &Self| error.data.as_ref().map(|raw| raw.get().to_owned());
+        self.code == other.code && self.message == other.message && data(self) == data(other)
+    }
+}
+
+impl Eq for RpcError {}
+
+/// The error codes of JSON-RPC and of ACP (spec/protocol, "Error codes").
+pub mod code {
+    /// The line is no JSON.
+    pub const PARSE_ERROR: i64 = -32700;
+    /// The JSON is no valid request, or the request came at the wrong moment.
+    pub const INVALID_REQUEST: i64 = -32600;
+    /// Unknown or unsupported method.
+    pub const METHOD_NOT_FOUND: i64 = -32601;
+    /// Wrong parameters.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// Anything else.
+    pub const INTERNAL_ERROR: i64 = -32603;
+    /// The agent wants a login first.
+    pub const AUTH_REQUIRED: i64 = -32000;
+    /// No such file or session.
+    pub const NOT_FOUND: i64 = -32002;
+    /// The request was cancelled.
+    pub const CANCELLED: i64 = -32800;
+}

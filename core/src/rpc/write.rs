@@ -1,0 +1,152 @@
+//! Envelopes as bytes: compact JSON that stays on one line for every reader.
+
+use std::io::{self, Write};
+
+use memchr::memchr;
+use serde::Serialize;
+use serde_json::ser::Formatter;
+
+use super::{Id, RpcError};
+
+/// Appends a request.
+pub fn request<P: Serialize + ?Sized>(buf: &mut Vec<u8>, number: u64, method: &str, params: &P) {
+    append(buf, &Request { jsonrpc: VERSION, id: number, method, params });
+}
+
+/// Appends a notification.
+pub fn notification<P: Serialize + ?Sized>(buf: &mut Vec<u8>, method: &str, params: &P) {
+    append(buf, &Notification { jsonrpc: VERSION, method, params });
+}
+
+/// Appends a successful response.
+pub fn reply<R: Serialize + ?Sized>(buf: &mut Vec<u8>, id: &Id, result: &R) {
+    append(buf, &Success { jsonrpc: VERSION, id, result });
+}
+
+/// Appends an error response.
+pub fn reply_error(buf: &mut Vec<u8>, id: &Id, error: &RpcError) {
+    append(buf, &Failure { jsonrpc: VERSION, id, error });
+}
+
+/// A value as JSON on one line, with U+2028 and U+2029 escaped.
+#[must_use]
+pub fn to_json<T: Serialize + ?Sized>(value: &T) -> String {
+    let mut buf = Vec::new();
+    append(&mut buf, value);
+    String::from_utf8(buf).unwrap_or_default()
+}
+
+const VERSION: &str = "2.0";
+
+#[derive(Serialize)]
+struct Request<'a, P: ?Sized> {
+    jsonrpc: &'static str,
+    id: u64,
+    method: &'a str,
+    params: &'a P,
+}
+
+#[derive(Serialize)]
+struct Notification<'a, P: ?Sized> {
+    jsonrpc: &'static str,
+    method: &'a str,
+    params: &'a P,
+}
+
+#[derive(Serialize)]
+struct Success<'a, R: ?Sized> {
+    jsonrpc: &'static str,
+    id: &'a Id,
+    result: &'a R,
+}
+
+#[derive(Serialize)]
+struct Failure<'a> {
+    jsonrpc: &'static str,
+    id: &'a Id,
+    error: &'a RpcError,
+}
+
+/// Appends a value; one that cannot be JSON leaves nothing behind but `null`, so that the line stays a line.
+pub(crate) fn append<T: Serialize + ?Sized>(buf: &mut Vec<u8>, value: &T) {
+    let start = buf.len();
+    if value.serialize(&mut serde_json::Serializer::with_formatter(&mut *buf, OneLine)).is_err() {
+        buf.truncate(start);
+        buf.extend_from_slice(b"null");
+    }
+}
+
+/// Compact, and without the characters that some readers take for line ends.
+struct OneLine;
+
+impl Formatter for OneLine {
+    fn write_string_fragment<W: Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        without_separators(writer, fragment)
+    }
+
+    fn write_raw_fragment<W: Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        // Raw JSON of an application may be laid out over several lines; inside strings there can be no line end.
+        let mut lines = fragment.split(['\n', '\r']);
+        without_separators(writer, lines.next().unwrap_or_default())?;
+        for line in lines {
+            writer.write_all(b" ")?;
+            without_separators(writer, line)?;
+        }
+        Ok(())
+    }
+}
+
+fn without_separators<W: Write + ?Sized>(writer: &mut W, text: &str) -> io::Result<()> {
+    let mut rest = text.as_bytes();
+    let mut from = 0;
+    while let Some(at) = memchr(0xE2, rest.get(from..).unwrap_or_default()).map(|at| from + at) {
+        let escape: &[u8] = match rest.get(at + 1..at + 3) {
+            Some([0x80, 0xA8]) => b"\\u2028",
+            Some([0x80, 0xA9]) => b"\\u2029",
+            _ => {
+                from = at + 1;
+                continue;
+            }
+        };
+        writer.write_all(&rest[..at])?;
+        writer.write_all(escape)?;
+        rest = &rest[at + 3..];
+        from = 0;
+    }
+    writer.write_all(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::value::RawValue;
+
+    #[test]
+    fn a_line_stays_one_line() {
+        for text in ["a\nb\r", "\u{2028}x\u{2029}", "中\u{2028}", "—“”\u{2027}\u{202a}", "\u{85}\u{7f}\0", ""]
+        {
+            let json = to_json(text);
+            assert!(!json.contains(['\n', '\r', '\u{2028}', '\u{2029}']), "{json}");
+            assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+        }
+        let raw = RawValue::from_string("{\n \"a\":\r\n \"\u{2028}\"}".into()).unwrap();
+        assert_eq!(to_json(&raw), "{  \"a\":   \"\\u2028\"}");
+    }
+
+    #[test]
+    fn envelopes() {
+        let mut buf = Vec::new();
+        request(&mut buf, 7, "a/b", &serde_json::json!({}));
+        assert_eq!(buf, br#"{"jsonrpc":"2.0","id":7,"method":"a/b","params":{}}"#);
+        buf.clear();
+        reply_error(&mut buf, &Id::null(), &RpcError::new(-32600, "no"));
+        assert_eq!(buf, br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}"#);
+        buf.clear();
+        notification(&mut buf, "n", &[1]);
+        reply(&mut buf, &Id::from(1), &());
+        assert_eq!(
+            buf,
+            br#"{"jsonrpc":"2.0","method":"n","params":[1]}{"jsonrpc":"2.0","id":1,"result":null}"#
+        );
+    }
+}
