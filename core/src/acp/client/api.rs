@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::acp::peer::{Closed, Notice, Notified, RequestKey};
 use crate::acp::permission::{PermissionOutcome, PermissionRequest};
 use crate::acp::services::ServiceRequest;
 use crate::acp::session::{
@@ -15,7 +16,6 @@ use crate::acp::turn::StopReason;
 use crate::acp::update::{Speaker, Update};
 use crate::acp::{ContentBlock, Json, SessionId};
 use crate::limits::{Graces, Limits};
-use crate::link::Obituary;
 use crate::machine::{Open, Tag};
 use crate::rpc::RpcError;
 
@@ -236,11 +236,6 @@ pub enum Which {
     Resume(SessionId),
 }
 
-/// Names a request of the agent until it is answered or withdrawn.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct RequestKey(pub(in crate::acp) u64);
-
 /// What the application is told.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -351,15 +346,6 @@ pub struct Requested {
     pub wanted: ServiceRequest,
 }
 
-/// A notification outside the protocol.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct Notified {
-    /// The method.
-    pub method: String,
-    /// Its parameters, as written.
-    pub params: Option<Json>,
-}
-
 /// What came of a request.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -440,71 +426,4 @@ pub struct Stopped {
     /// Extension data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
-}
-
-/// A peculiarity of the agent.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Notice {
-    /// A line is no message.
-    BadLine {
-        /// What is wrong with it.
-        why: &'static str,
-        /// Its beginning.
-        start: String,
-    },
-    /// A message of a known kind has parameters that cannot be read.
-    BadParams {
-        /// The method.
-        method: String,
-        /// What is wrong with them.
-        why: String,
-    },
-    /// An answer to nothing that is open: late, or made up.
-    Orphan {
-        /// The id as written.
-        id: String,
-    },
-    /// The agent could not read a line of ours, or says so.
-    Complaint(RpcError),
-    /// An update of a session that nobody opened.
-    UnknownSession(SessionId),
-}
-
-/// How a connection ended.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
-pub struct Closed {
-    /// What the agent did wrong, if that was the reason.
-    pub fault: Option<Fault>,
-    /// How its process and pipes ended.
-    pub obituary: Obituary,
-}
-
-/// What a peer did that ends the connection.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, thiserror::Error)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Fault {
-    /// It speaks another protocol.
-    #[error("it does not speak ACP over lines: {0}")]
-    NotAcp(String),
-    /// It wants another version.
-    #[error("it speaks version {0} of the protocol, not {PROTOCOL}", PROTOCOL = crate::acp::session::PROTOCOL_VERSION)]
-    WrongVersion(u16),
-    /// It refused the handshake.
-    #[error("it refused the handshake: {0}")]
-    Refused(RpcError),
-    /// Its answer to the handshake makes no sense.
-    #[error("its answer to the handshake cannot be read: {0}")]
-    Unreadable(String),
-    /// It did not answer the handshake in time.
-    #[error("it did not answer the handshake in time")]
-    TimedOut,
-    /// It wrote a line over the limit.
-    #[error("it wrote a line over the limit")]
-    LineTooLong,
-    /// It reads so slowly that too much is waiting for it.
-    #[error("it does not read what it is sent")]
-    NotReading,
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Answer, Client, Command, Event, Failure, Notice, Session, Stage, Stopped, Timeouts, Which};
+use super::{Answer, Client, Command, Event, Failure, Session, Stage, Stopped, Timeouts, Which};
 use crate::acp::content::ContentBlock;
+use crate::acp::peer::Notice;
 use crate::acp::session::{
     AgentCapabilities, ConfigValue, McpServer, SessionList, SessionSetup, SessionState,
 };

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{
-    Client, Event, Notice, Notified, PermissionAsked, RequestKey, Requested, Session, Text, Updated,
-};
+use super::{Client, Event, PermissionAsked, Requested, Session, Text, Updated};
+use crate::acp::peer::{Notice, Notified, RequestKey};
 use crate::acp::permission::{PermissionOutcome, PermissionRequest, PermissionResponse};
 use crate::acp::services::ServiceRequest;
 use crate::acp::turn::Turn;
@@ -159,7 +158,18 @@ impl Client {
                 let message = message_id.map(|id| self.intern(&id));
                 self.out.tell(Event::Text(Text { session, speaker, moment, text: content.text, message }));
             }
-            update => self.out.tell(Event::Updated(Box::new(Updated { session, moment, update }))),
+            update @ (Update::Message(..)
+            | Update::ToolCall(_)
+            | Update::ToolCallUpdate(_)
+            | Update::Plan(_)
+            | Update::AvailableCommands(_)
+            | Update::CurrentMode(_)
+            | Update::ConfigOptions(_)
+            | Update::SessionInfo(_)
+            | Update::Usage(_)
+            | Update::Other(_)) => {
+                self.out.tell(Event::Updated(Box::new(Updated { session, moment, update })));
+            }
         }
     }
 

@@ -13,8 +13,8 @@ mod ask;
 mod inbound;
 
 pub use api::{
-    Answer, Closed, Command, Config, Event, Failure, Fault, Moment, Notice, Notified, PermissionAsked, Ready,
-    RequestKey, Requested, Stopped, Text, Timeouts, TurnEnded, Updated, Which,
+    Answer, Command, Config, Event, Failure, Moment, PermissionAsked, Ready, Requested, Stopped, Text,
+    Timeouts, TurnEnded, Updated, Which,
 };
 
 use std::collections::BTreeMap;
@@ -23,6 +23,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::fast::{TextChunk, text_chunk};
+use super::peer::{Closed, Fault, Notice};
 use super::session::{
     AgentCapabilities, ClientCapabilities, Implementation, InitializeRequest, InitializeResponse,
     PROTOCOL_VERSION,
@@ -33,7 +34,7 @@ use crate::limits::Limits;
 use crate::lines::{Line, Lines};
 use crate::link::{Link, Report};
 use crate::machine::{Deadline, Input, LinkId, Machine, Now, Output, Outputs, Refused, Tag, Time, soonest};
-use crate::rpc::{self, Frame, Pending};
+use crate::rpc::{self, Flaw, Frame, Id, Pending, RpcError};
 use ask::{Ask, Asked};
 use inbound::Inbound;
 
@@ -222,15 +223,22 @@ impl Client {
                 if matches!(self.stage, Stage::Initializing) && is_header_framing(line) {
                     return self.fault(now, Fault::NotAcp("it frames messages by Content-Length".into()));
                 }
-                // Only who asked gets an answer: some agents die of an error that names no request.
-                if let Some((code, id)) = flaw.answer
-                    && id != rpc::Id::null()
-                {
-                    let error = rpc::RpcError::new(code, flaw.why);
-                    self.link.line(|buf| rpc::reply_error(buf, &id, &error));
-                }
+                self.flaw(&flaw);
                 self.bad_line(flaw.why, line);
             }
+        }
+    }
+
+    /// Only who asked gets an answer: some agents die of an error that names no request.
+    fn flaw(&mut self, flaw: &Flaw) {
+        if flaw.id == Id::null() {
+            return;
+        }
+        if let Some(code) = flaw.answer {
+            let error = RpcError::new(code, flaw.why);
+            self.link.line(|buf| rpc::reply_error(buf, &flaw.id, &error));
+        } else if let Some(Asked { ask, .. }) = self.pending.close(&flaw.id) {
+            self.failed(ask, Failure::Unreadable(flaw.why.to_owned()));
         }
     }
 
@@ -271,7 +279,7 @@ impl Client {
         id
     }
 
-    fn handshake(&mut self, now: Now, outcome: Result<Json, rpc::RpcError>) {
+    fn handshake(&mut self, now: Now, outcome: Result<Json, RpcError>) {
         let raw = match outcome {
             Ok(raw) => raw,
             Err(error) => return self.fault(now, Fault::Refused(error)),
