@@ -41,12 +41,9 @@ impl Masks {
         self.0.is_empty()
     }
 
-    /// The bytes with each secret replaced, also one that is cut off by their end.
+    /// The bytes with each secret replaced.
     pub(super) fn apply<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let mut found = self.found(bytes);
-        if let Some((open, number)) = self.open(bytes, &found).filter(|(open, _)| *open >= LEAST) {
-            found.push((bytes.len() - open..bytes.len(), number));
-        }
+        let found = self.found(bytes);
         if found.is_empty() {
             return Cow::Borrowed(bytes);
         }
@@ -63,19 +60,14 @@ impl Masks {
 
     /// How many bytes at the end may be the start of a secret.
     pub(super) fn open_end(&self, bytes: &[u8]) -> usize {
-        self.open(bytes, &self.found(bytes)).map_or(0, |(open, _)| open)
-    }
-
-    fn open(&self, bytes: &[u8], found: &[(Range<usize>, usize)]) -> Option<(usize, usize)> {
         let line = memrchr(b'\n', bytes).map_or(0, |end| end + 1);
-        let from = found.last().map_or(line, |(place, _)| place.end.max(line));
+        let from = self.found(bytes).last().map_or(line, |(place, _)| place.end.max(line));
         let rest = bytes.get(from..).unwrap_or_default();
         let open = |mask: &Mask| {
-            let starts = (1..mask.bytes.expose().len()).rev();
-            let open = starts.map(|len| mask.bytes.expose().get(..len).unwrap_or_default());
-            Some((open.into_iter().find(|start| rest.ends_with(start))?.len(), mask.number))
+            let secret = mask.bytes.expose();
+            (1..secret.len()).rev().find(|len| secret.get(..*len).is_some_and(|start| rest.ends_with(start)))
         };
-        self.0.iter().filter_map(open).max()
+        self.0.iter().filter_map(open).max().unwrap_or(0)
     }
 
     /// Where secrets are, in order; those that overlap count as one.
@@ -95,6 +87,11 @@ impl Masks {
         });
         all
     }
+}
+
+/// The start of a secret that its stream's end has cut off.
+pub(super) fn cut_off(start: &[u8]) -> &[u8] {
+    if start.len() < LEAST { start } else { PLACEHOLDER.as_bytes() }
 }
 
 /// A body of JSON with each secret replaced; one that is no JSON any more is hidden as a whole.

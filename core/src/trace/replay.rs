@@ -27,7 +27,7 @@ where
             None => {}
             Some(Ok(record)) if until.is_before(reader.number(), record.at.mono) => break,
             Some(Ok(record)) => {
-                done.ended = record.dir == Dir::End;
+                done.ended |= record.dir == Dir::End;
                 replay.step(reader.number(), record)?;
                 done.records += 1;
             }

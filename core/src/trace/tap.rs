@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::mask::Masks;
+use super::mask::{self, Masks};
 use super::record::{Clock, Dir, Header, Record};
 use crate::machine::{Action, Deadline, Heard, Input, LinkId, Machine, Now, Output, Outputs, Refused};
 use crate::secret::Secret;
@@ -95,12 +95,8 @@ where
                 }
             }
             Input::Link(link, Heard::Eof | Heard::Exited(_)) => {
-                if let Some(bytes) = self.rest(link, Dir::In) {
-                    self.feed(now, Input::Link(link, Heard::Bytes(&bytes)));
-                }
-                if let Some(bytes) = self.rest(link, Dir::Err) {
-                    self.feed(now, Input::Link(link, Heard::Stderr(&bytes)));
-                }
+                self.feed_rest(now, link, Dir::In, |bytes| Heard::Bytes(bytes));
+                self.feed_rest(now, link, Dir::Err, |bytes| Heard::Stderr(bytes));
                 self.feed(now, input);
             }
             Input::Tick | Input::Hold(_) | Input::StoreFailed(_) | Input::Link(..) => self.feed(now, input),
@@ -140,6 +136,14 @@ impl<M: Machine<Event: Serialize>> Tap<M> {
         self.drain(now);
     }
 
+    /// What waited for a chunk that will not come. The machine sees it as the record shows it, or else what it
+    /// says about it could show more.
+    fn feed_rest(&mut self, now: Now, link: LinkId, dir: Dir, heard: fn(&[u8]) -> Heard<'_>) {
+        if let Some(bytes) = self.log.as_mut().and_then(|log| log.waiting.remove(&(link, dir))) {
+            self.feed(now, Input::Link(link, heard(mask::cut_off(&bytes))));
+        }
+    }
+
     fn drain(&mut self, now: Now) {
         let Some(log) = &mut self.log else { return };
         while let Some(output) = self.machine.poll() {
@@ -151,23 +155,18 @@ impl<M: Machine<Event: Serialize>> Tap<M> {
         }
     }
 
-    /// What of a stream can be shown: without its end, should that be the start of a secret.
+    /// What waited and the chunk, without an end that may be the start of a secret.
     fn cut<'a>(&mut self, link: LinkId, dir: Dir, chunk: &'a [u8]) -> Option<Cow<'a, [u8]>> {
-        let waited = self.rest(link, dir);
         let Some(log) = self.log.as_mut().filter(|log| !log.masks.is_empty()) else {
             return Some(Cow::Borrowed(chunk));
         };
-        let mut bytes = waited.unwrap_or_default();
+        let mut bytes = log.waiting.remove(&(link, dir)).unwrap_or_default();
         bytes.extend_from_slice(chunk);
         let open = log.masks.open_end(&bytes);
         if open > 0 {
             log.waiting.insert((link, dir), bytes.split_off(bytes.len() - open));
         }
-        (!bytes.is_empty() || chunk.is_empty()).then_some(Cow::Owned(bytes))
-    }
-
-    fn rest(&mut self, link: LinkId, dir: Dir) -> Option<Vec<u8>> {
-        self.log.as_mut()?.waiting.remove(&(link, dir))
+        (open == 0 || !bytes.is_empty()).then_some(Cow::Owned(bytes))
     }
 }
 
