@@ -1,7 +1,7 @@
 //! A machine around a machine that tells what passes through.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -57,6 +57,8 @@ struct Log<E> {
     masks: Masks,
     /// Ends of chunks, by link and kind, that may be the start of a secret.
     waiting: BTreeMap<(LinkId, Dir), Vec<u8>>,
+    /// Links of which the end of input or the exit has come.
+    ending: BTreeSet<LinkId>,
     out: Outputs<Traced<E>>,
 }
 
@@ -94,9 +96,13 @@ where
                     self.feed(now, Input::Link(link, Heard::Stderr(&bytes)));
                 }
             }
-            Input::Link(link, Heard::Eof | Heard::Exited(_)) => {
-                self.feed_rest(now, link, Dir::In, |bytes| Heard::Bytes(bytes));
-                self.feed_rest(now, link, Dir::Err, |bytes| Heard::Stderr(bytes));
+            Input::Link(link, heard @ (Heard::Eof | Heard::Exited(_))) => {
+                if heard == Heard::Eof {
+                    self.feed_rest(now, link, Dir::In, |bytes| Heard::Bytes(bytes));
+                }
+                if self.is_over(link) {
+                    self.feed_rest(now, link, Dir::Err, |bytes| Heard::Stderr(bytes));
+                }
                 self.feed(now, input);
             }
             Input::Tick | Input::Hold(_) | Input::StoreFailed(_) | Input::Link(..) => self.feed(now, input),
@@ -144,12 +150,18 @@ impl<M: Machine<Event: Serialize>> Tap<M> {
         }
     }
 
+    /// Whether end of input and exit have both come, whichever was first: no more standard error is expected.
+    fn is_over(&mut self, link: LinkId) -> bool {
+        self.log.as_mut().is_some_and(|log| !log.ending.insert(link))
+    }
+
     fn drain(&mut self, now: Now) {
         let Some(log) = &mut self.log else { return };
         while let Some(output) = self.machine.poll() {
             log.write(Record::output(now, &output));
             if let Output::Do(link, Action::Close) = output {
                 log.waiting.retain(|(of, _), _| *of != link);
+                log.ending.remove(&link);
             }
             log.out.push(output.map(Traced::Event));
         }
@@ -176,7 +188,7 @@ impl<E> Log<E> {
         let mut out = Outputs::default();
         let header = Header::new(now, recording.channel, recording.role, config).masked(&masks);
         out.tell(Traced::Line(header.to_line()));
-        Self { clock: Clock::new(now), masks, waiting: BTreeMap::new(), out }
+        Self { clock: Clock::new(now), masks, waiting: BTreeMap::new(), ending: BTreeSet::new(), out }
     }
 
     fn write(&mut self, record: Record) {

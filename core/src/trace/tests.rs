@@ -380,11 +380,34 @@ fn a_secret_is_shown_nowhere_however_it_is_cut() {
 
 #[test]
 fn a_secret_that_the_end_cuts_off_is_shown_nowhere() {
+    for last in [Heard::Eof, Heard::Exited(Exit::Code(1))] {
+        let mut run = Run::opened();
+        run.heard(Heard::Bytes(b"last hunter2"));
+        run.heard(Heard::Stderr(b"last hunter2"));
+        run.heard(if last == Heard::Eof { Heard::Exited(Exit::Code(1)) } else { Heard::Eof });
+        run.heard(last);
+        assert!(!run.file().contains("hunt"), "{}", run.file());
+        assert!(
+            run.lines.iter().any(|line| line.contains(r#""dir":"err","text":"‹secret›""#)),
+            "{}",
+            run.file()
+        );
+        run.replay().unwrap();
+    }
+}
+
+#[test]
+fn an_exit_between_two_halves_of_a_secret_does_not_show_them() {
     let mut run = Run::opened();
-    run.heard(Heard::Bytes(b"last hunter2"));
-    run.heard(Heard::Eof);
-    assert!(!run.file().contains("hunt"), "{}", run.file());
-    run.replay().unwrap();
+    let (one, two) = PASSWORD.as_bytes().split_at(9);
+    for half in [one, two] {
+        run.heard(Heard::Bytes(half));
+        run.heard(Heard::Stderr(half));
+        run.heard(Heard::Exited(Exit::Code(0)));
+    }
+    run.heard(Heard::Bytes(b"\n"));
+    assert!(run.did.contains(&Output::Tell(Event::LoggedIn)));
+    assert!(!run.file().contains("quo"), "{}", run.file());
 }
 
 #[test]
