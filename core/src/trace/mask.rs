@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use memchr::{memmem, memrchr};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::secret::{PLACEHOLDER, Secret};
 
@@ -99,9 +99,9 @@ pub(super) fn json(value: Box<RawValue>, replace: impl Fn(&[u8]) -> Cow<'_, [u8]
     match replace(value.get().as_bytes()) {
         Cow::Borrowed(_) => value,
         Cow::Owned(bytes) => String::from_utf8(bytes)
-            .map_err(|_| ())
-            .and_then(|text| RawValue::from_string(text).map_err(|_| ()))
-            .or_else(|()| serde_json::value::to_raw_value(PLACEHOLDER).map_err(|_| ()))
+            .ok()
+            .and_then(|text| RawValue::from_string(text).ok())
+            .or_else(|| to_raw_value(PLACEHOLDER).ok())
             .unwrap_or_default(),
     }
 }

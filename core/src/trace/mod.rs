@@ -20,8 +20,8 @@
 //!
 //! A [`Secret`](crate::Secret) is written as a placeholder, and so is each byte string that [`Recording`] names,
 //! wherever it is met, as `‹secret 1›` and so on. For a replay all placeholders are one, so a password that is
-//! sent or checked still fits; two that are told apart in one run are not. Out of reach is a secret that the
-//! peer itself spreads over several messages.
+//! sent or checked still fits; two that are told apart in one run are not, and a limit on lengths may be met
+//! elsewhere. Out of reach is a secret that the peer itself spreads over several messages or spells its own way.
 
 mod mask;
 mod record;

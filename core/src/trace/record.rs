@@ -338,7 +338,9 @@ impl PartialEq for Body {
         match (self, other) {
             (Self::Empty, Self::Empty) => true,
             (Self::Bytes(one), Self::Bytes(two)) => one == two,
-            (Self::Value(one), Self::Value(two)) => one.get() == two.get() || value(one) == value(two),
+            (Self::Value(one), Self::Value(two)) => {
+                one.get() == two.get() || value(one).is_some_and(|one| Some(one) == value(two))
+            }
             (Self::Empty | Self::Bytes(_) | Self::Value(_), _) => false,
         }
     }

@@ -61,7 +61,7 @@ pub struct Replayed {
     pub records: usize,
     /// Lines that could not be read. Each stood for an output, or was the last one of the file.
     pub damaged: Vec<Damage>,
-    /// Whether the run was recorded to its end.
+    /// Whether the run was recorded to its end. If not, outputs of the last step may be missing.
     pub ended: bool,
 }
 
@@ -129,11 +129,6 @@ where
         Ok(Self { machine: M::new(now, config), now, refused: None })
     }
 
-    /// The machine, as far as it has come.
-    pub const fn machine(&self) -> &M {
-        &self.machine
-    }
-
     /// Feeds a recorded input, or compares a recorded output with the machine's next one.
     ///
     /// # Errors
@@ -163,28 +158,23 @@ where
 
     fn feed(&mut self, record: &Record) -> Result<(), serde_json::Error> {
         self.now = record.at;
-        let heard = match record.dir {
-            Dir::In => Heard::Bytes(record.bytes()),
-            Dir::Err => Heard::Stderr(record.bytes()),
-            Dir::Opened => Heard::Opened(record.value()?),
-            Dir::OpenFailed => Heard::OpenFailed(record.value()?),
-            Dir::Written => Heard::Written,
-            Dir::WriteFailed => Heard::WriteFailed,
-            Dir::Eof => Heard::Eof,
-            Dir::Exit => Heard::Exited(record.value()?),
-            Dir::Group => Heard::Group(record.value()?),
-            Dir::Tick => {
-                self.machine.handle(self.now, Input::Tick);
-                return Ok(());
-            }
-            Dir::Hold => {
-                self.machine.handle(self.now, Input::Hold(record.value()?));
-                return Ok(());
-            }
+        let link = |heard| Input::Link(record.link.unwrap_or(LinkId::FIRST), heard);
+        let failed: FailedStore;
+        let input = match record.dir {
+            Dir::In => link(Heard::Bytes(record.bytes())),
+            Dir::Err => link(Heard::Stderr(record.bytes())),
+            Dir::Opened => link(Heard::Opened(record.value()?)),
+            Dir::OpenFailed => link(Heard::OpenFailed(record.value()?)),
+            Dir::Written => link(Heard::Written),
+            Dir::WriteFailed => link(Heard::WriteFailed),
+            Dir::Eof => link(Heard::Eof),
+            Dir::Exit => link(Heard::Exited(record.value()?)),
+            Dir::Group => link(Heard::Group(record.value()?)),
+            Dir::Tick => Input::Tick,
+            Dir::Hold => Input::Hold(record.value()?),
             Dir::StoreFailed => {
-                let FailedStore { path, errno } = record.value()?;
-                self.machine.handle(self.now, Input::StoreFailed(StoreFailed { path: &path, errno }));
-                return Ok(());
+                failed = record.value()?;
+                Input::StoreFailed(StoreFailed { path: &failed.path, errno: failed.errno })
             }
             Dir::Cmd => {
                 self.refused = self.machine.command(self.now, record.value()?).err();
@@ -192,7 +182,7 @@ where
             }
             Dir::Refused | Dir::Out | Dir::Act | Dir::Store | Dir::Event | Dir::End => return Ok(()),
         };
-        self.machine.handle(self.now, Input::Link(record.link.unwrap_or(LinkId::FIRST), heard));
+        self.machine.handle(self.now, input);
         Ok(())
     }
 

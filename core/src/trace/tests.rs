@@ -492,3 +492,16 @@ fn bytes_come_back_as_they_were() {
     let line = Record::input(START, &Input::Link(LinkId::FIRST, Heard::Bytes(b"\xff\x0a"))).to_line(None);
     assert_eq!(line, r#"{"t":0,"link":0,"dir":"in","hex":"ff0a"}"#);
 }
+
+#[test]
+fn secrets_that_overlap_or_break_json_are_hidden_all_the_same() {
+    let mut run = Run::new(None, &["abcdef", "defghi", "12345", "one\nlines"]);
+    run.heard(Heard::Opened(Peer { pid: Some(12345), uid: None }));
+    run.heard(Heard::Bytes(b"<abcdefghi> abcdefabcdef\nlines\n"));
+    let shown: Vec<String> = run.records().iter().map(|record| record.to_line(None)).collect();
+    assert_eq!(shown[1], r#"{"t":0,"link":0,"dir":"opened","value":"‹secret›"}"#);
+    assert_eq!(
+        shown[3],
+        r#"{"t":0,"link":0,"dir":"in","text":"<‹secret 1›> ‹secret 1›‹secret 1›\n‹secret 4›\n"}"#
+    );
+}
