@@ -1,5 +1,6 @@
 //! Sans-IO state machines for the channels that coding agents speak.
 
+pub mod discovery;
 pub mod limits;
 pub mod lines;
 pub mod link;
