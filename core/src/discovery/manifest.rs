@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::folders::Folders;
+use super::json::{self, Position};
 use super::launch::Launch;
 use super::look::{Eyes, Unfit};
 use super::search::{Found, locate};
@@ -23,13 +24,8 @@ pub const RESERVED: [&str; 10] =
 pub enum Reason {
     /// It cannot be read, or is too long.
     Unreadable,
-    /// It is no JSON object of the right fields. Where, counted from 1; what stands there may be a secret.
-    InvalidJson {
-        /// The line.
-        line: usize,
-        /// The column.
-        column: usize,
-    },
+    /// It is no JSON object of the right fields.
+    InvalidJson(Position),
     /// The id has characters that ids have not, or too many.
     BadId,
     /// The file is not named after the id.
@@ -83,6 +79,9 @@ impl Manifest {
         check_id(&self.id)?;
         check_name(&self.name)?;
         check_free(&self.id)?;
+        if let Some(command) = &self.command {
+            check_command(command, folders)?;
+        }
         let wire = Wire {
             id: self.id.clone(),
             name: self.name.trim().to_owned(),
@@ -117,7 +116,7 @@ impl Reason {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Unreadable => "unreadable",
-            Self::InvalidJson { .. } => "invalid_json",
+            Self::InvalidJson(_) => "invalid_json",
             Self::BadId => "bad_id",
             Self::WrongFileName { .. } => "wrong_file_name",
             Self::EmptyName => "empty_name",
@@ -157,7 +156,7 @@ pub(super) fn resolve(
     passed: &mut Vec<(PathBuf, Unfit)>,
 ) -> Result<Agent, Reason> {
     let bytes = eyes.file(file, place.limits.manifest).flatten().ok_or(Reason::Unreadable)?;
-    let wire = parse(bytes)?;
+    let wire: Wire = json::object(bytes).map_err(Reason::InvalidJson)?;
     check_id(&wire.id)?;
     if file.file_stem() != Some(OsStr::new(&wire.id)) {
         return Err(Reason::WrongFileName { id: wire.id });
@@ -204,17 +203,20 @@ struct Wire {
     env: Option<BTreeMap<String, String>>,
 }
 
-fn parse(bytes: &[u8]) -> Result<Wire, Reason> {
-    serde_json::from_slice(super::without_bom(bytes))
-        .map_err(|error| Reason::InvalidJson { line: error.line(), column: error.column() })
-}
-
 fn check_id(id: &str) -> Result<(), Reason> {
     if super::is_id(id) { Ok(()) } else { Err(Reason::BadId) }
 }
 
 fn check_name(name: &str) -> Result<&str, Reason> {
     Some(name.trim()).filter(|name| !name.is_empty()).ok_or(Reason::EmptyName)
+}
+
+/// A path relative to whatever folder we are in now would mean nothing later.
+fn check_command(command: &str, folders: &Folders) -> Result<(), Reason> {
+    if command.contains('/') && !folders.expand(command.trim()).is_absolute() {
+        return Err(Reason::CommandNotFound { command: command.into() });
+    }
+    Ok(())
 }
 
 fn check_free(id: &str) -> Result<(), Reason> {

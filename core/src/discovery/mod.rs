@@ -39,6 +39,7 @@
 //! | a registry's agent is hidden when its first handshake fails: [`Verification`] | seed 001 |
 
 mod folders;
+mod json;
 mod launch;
 mod look;
 mod manifest;
@@ -50,6 +51,7 @@ mod text;
 mod verify;
 
 pub use folders::{Env, Folder, Folders};
+pub use json::Position;
 pub use launch::{Environment, Launch, inherited};
 pub use look::{File, Look, Names, Snapshot, Unfit};
 pub use manifest::{Manifest, RESERVED, Reason};
@@ -229,9 +231,4 @@ fn skip_files(id: &str, passed: Vec<(PathBuf, Unfit)>, skipped: &mut Vec<Skipped
 /// `^[a-z0-9-]{1,32}$`
 fn is_id(id: &str) -> bool {
     (1..=32).contains(&id.len()) && id.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
-}
-
-/// A file's text without the byte order mark that some editors put in front.
-fn without_bom(bytes: &[u8]) -> &[u8] {
-    bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes)
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::json::{self, Position};
 use super::manifest::RESERVED;
 
 /// Agents that may be installed, by id.
@@ -60,13 +61,8 @@ pub enum Refusal {
 
 /// Why a file is no registry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("not an ACP registry: no list of agents that can be read (line {line}, column {column})")]
-pub struct NotARegistry {
-    /// Where, counted from 1.
-    pub line: usize,
-    /// The column.
-    pub column: usize,
-}
+#[error("not an ACP registry: no list of agents that can be read ({0})")]
+pub struct NotARegistry(pub Position);
 
 impl Registry {
     /// The one that is built in: names of executables are known, nothing is guessed.
@@ -89,8 +85,7 @@ impl Registry {
     ///
     /// The file as a whole is of another form.
     pub fn official(bytes: &[u8], platform: &str) -> Result<Self, NotARegistry> {
-        let index: Index = serde_json::from_slice(super::without_bom(bytes))
-            .map_err(|error| NotARegistry { line: error.line(), column: error.column() })?;
+        let index: Index = json::object(bytes).map_err(NotARegistry)?;
         let bundled = Self::bundled();
         let mut registry = Self::empty();
         for raw in index.agents {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::folders::Folders;
+use super::json::{self, Position};
 use super::launch::Environment;
 use crate::machine::{Change, Store};
 
@@ -39,13 +40,8 @@ struct Switches {
 
 /// The file is not what we wrote: it is left alone until somebody mends it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("the settings cannot be read (line {line}, column {column}): mend or remove the file")]
-pub struct BadSettings {
-    /// Where, counted from 1.
-    pub line: usize,
-    /// The column.
-    pub column: usize,
-}
+#[error("the settings cannot be read ({0}): mend or remove the file")]
+pub struct BadSettings(pub Position);
 
 /// A name that no variable can have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -59,12 +55,10 @@ impl Settings {
     ///
     /// It is no JSON object, or a field we know has another form.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadSettings> {
-        let text = super::without_bom(bytes);
-        if text.trim_ascii().is_empty() {
+        if bytes.trim_ascii().is_empty() {
             return Ok(Self::default());
         }
-        serde_json::from_slice(text)
-            .map_err(|error| BadSettings { line: error.line(), column: error.column() })
+        json::object(bytes).map_err(BadSettings)
     }
 
     /// The file to write.

@@ -202,10 +202,8 @@ impl Reason {
     fn english(&self) -> String {
         match self {
             Self::Unreadable => "cannot read this file".into(),
-            Self::InvalidJson { line, column } => {
-                format!(
-                    "not a valid manifest JSON, needs at least id and name (line {line}, column {column})"
-                )
+            Self::InvalidJson(position) => {
+                format!("not a valid manifest JSON, needs at least id and name ({position})")
             }
             Self::BadId => "id may only use lower-case letters, digits and -, at most 32 characters".into(),
             Self::WrongFileName { id } => format!("file name must be {id}.json"),
@@ -223,7 +221,7 @@ impl Reason {
     fn chinese(&self) -> String {
         match self {
             Self::Unreadable => "无法读取这个文件".into(),
-            Self::InvalidJson { .. } => "不是有效的清单 JSON（至少要有 id 和 name）".into(),
+            Self::InvalidJson(_) => "不是有效的清单 JSON（至少要有 id 和 name）".into(),
             Self::BadId => "id 只能用小写字母、数字和 -，最多 32 个字符".into(),
             Self::WrongFileName { id } => format!("文件名必须是 {id}.json"),
             Self::EmptyName => "name 不能为空".into(),
