@@ -53,7 +53,7 @@ pub enum Unfit {
     /// A symlink that leads nowhere, or in circles.
     Dangling,
     /// Some folder on the way may not be entered.
-    Hidden,
+    Denied,
     /// A folder, a socket, a device.
     NotAFile,
     /// We may not execute it.

@@ -123,7 +123,7 @@ impl Reason {
             Self::Command { why: Unfit::Missing | Unfit::Dangling, .. } => "command_missing",
             Self::Command {
                 why:
-                    Unfit::Hidden
+                    Unfit::Denied
                     | Unfit::NotAFile
                     | Unfit::NotExecutable
                     | Unfit::Empty

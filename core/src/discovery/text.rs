@@ -239,7 +239,7 @@ impl Unfit {
         let (english, chinese) = match self {
             Self::Missing => ("is not there", "不存在"),
             Self::Dangling => ("is a symlink that leads nowhere", "是无效的符号链接"),
-            Self::Hidden => ("cannot be looked at", "无法访问"),
+            Self::Denied => ("cannot be looked at", "无法访问"),
             Self::NotAFile => ("is not a file", "不是文件"),
             Self::NotExecutable => ("is not executable", "不能执行"),
             Self::Empty => ("is empty", "是空文件"),

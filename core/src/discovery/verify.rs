@@ -1,13 +1,13 @@
 //! The first handshake of a registry's agent is its verification (spec/botbus §1.7, seed 001).
 //!
 //! ```text
-//!             sync: new          succeeded, hello
-//!   (unknown) ─────────▶ Untried ────────────────▶ Verified
-//!                         ▲   │ failed                ▲  │
-//!      sync: spec or file │   ▼                 hello │  │ sync: command, arguments,
-//!                 changed └─ Hidden ──────────────────┘  │ variables or file changed
-//!                         ▲                              │
-//!                         └── (Untried) ◀────────────────┘
+//!  found                  succeeded, hello
+//! ───────▶ Untried ──────────────────────────▶ Verified
+//!           │   ▲                               ▲  │
+//!    failed │   │ name, launch or file changed  │  │ launch or file changed:
+//!           ▼   │                               │  │ Untried again
+//!          Hidden ──────────────────────────────┘  ▼
+//!                  hello
 //! ```
 //!
 //! A timeout, a login that is needed and a launch that we broke off ourselves say nothing about the agent. A

@@ -108,7 +108,7 @@ impl Disk {
 
     fn stat(&self, path: &Path) -> Result<File, Unfit> {
         match self.node(path)? {
-            (_, Node::Closed) => Err(Unfit::Hidden),
+            (_, Node::Closed) => Err(Unfit::Denied),
             (_, Node::File { executable: false, .. }) => Err(Unfit::NotExecutable),
             (_, Node::Link(_)) => Err(Unfit::Dangling),
             (real, Node::File { bytes, inode, .. }) => Ok(File {

@@ -106,7 +106,7 @@ fn what_is_no_program_shadows_nothing() {
             ("/3/kimi", Unfit::NotExecutable),
             ("/4/kimi", Unfit::Empty),
             ("/5/kimi", Unfit::NotAFile),
-            ("/6/kimi", Unfit::Hidden),
+            ("/6/kimi", Unfit::Denied),
         ]
     );
 }
