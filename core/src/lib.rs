@@ -91,6 +91,7 @@
 //! ```
 
 pub mod acp;
+pub mod discovery;
 pub mod limits;
 pub mod lines;
 pub mod link;
