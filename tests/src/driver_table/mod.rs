@@ -7,6 +7,7 @@ mod children;
 mod files;
 mod script;
 mod sockets;
+pub mod whole;
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -122,6 +123,18 @@ impl Witness {
         made.expect("a named pipe");
         let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
         Self(fd.expect("its reading end").into())
+    }
+
+    /// Waits for that many bytes from a holder.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be read.
+    pub fn wait_for(&mut self, bytes: usize) {
+        rustix::io::ioctl_fionbio(&self.0, false).expect("a blocking pipe");
+        let mut held = rustix::event::PollFd::new(&self.0, rustix::event::PollFlags::IN);
+        rustix::event::poll(std::slice::from_mut(&mut held), None).expect("a holder");
+        self.0.read_exact(&mut vec![0; bytes]).expect("words");
     }
 
     /// Waits until nobody holds it, and returns what was said.

@@ -21,7 +21,7 @@ pub enum Step {
     Until(LinkId, Until),
     /// Asks again and again until nobody is left in the group.
     UntilGone(LinkId),
-    /// Looks at what was heard so far, and at the system.
+    /// Looks at what was heard so far, and at the system, once all before it is performed.
     Look(Box<dyn FnOnce(&Seen) + Send>),
 }
 
@@ -99,7 +99,9 @@ pub struct Scripted {
     open: Vec<LinkId>,
     seen: Seen,
     out: Outputs<Seen>,
-    /// When to ask a group again.
+    /// Outputs came since the last tick: they may not be performed yet.
+    acted: bool,
+    /// When to go on if nothing is heard.
     again: Option<Time>,
     until: Time,
 }
@@ -119,6 +121,7 @@ impl Machine for Scripted {
             open: Vec::new(),
             seen: Seen::default(),
             out: Outputs::default(),
+            acted: false,
             again: None,
             until: now.mono + PATIENCE,
         };
@@ -130,7 +133,9 @@ impl Machine for Scripted {
         match input {
             Input::Link(link, heard) => self.keep(link, heard),
             Input::StoreFailed(failed) => self.seen.stores_failed.push(failed.errno),
-            Input::Tick | Input::Hold(_) => {}
+            // Whoever ticks has performed all there was.
+            Input::Tick => self.acted = false,
+            Input::Hold(_) => {}
         }
         self.go_on(now);
     }
@@ -172,6 +177,7 @@ impl Scripted {
             Action::Close => self.open.retain(|open| *open != link),
             Action::Read(_) | Action::Write(_) | Action::CloseWrite | Action::Signal(_) | Action::Probe => {}
         }
+        self.acted = true;
         self.out.act(link, action);
     }
 
@@ -184,28 +190,36 @@ impl Scripted {
         while let Some(step) = self.next.take().or_else(|| self.steps.next()) {
             match step {
                 Step::Do(link, action) => self.act(link, action),
-                Step::Store(store) => self.out.store(store),
-                Step::Look(look) => look(&self.seen),
+                Step::Store(store) => {
+                    self.acted = true;
+                    self.out.store(store);
+                }
+                Step::Look(_) if self.acted => return self.wait(step, Some(now.mono)),
+                Step::Look(look) => {
+                    self.again = None;
+                    look(&self.seen);
+                }
                 Step::Until(link, until) if self.has(link, until) => {}
                 Step::UntilGone(link) if self.seen.on(link).group == Some(Group::Gone) => self.again = None,
                 Step::UntilGone(link) => {
-                    if self.again.is_none_or(|at| at <= now.mono) {
-                        self.again = Some(now.mono + Duration::from_millis(5));
-                        self.out.act(link, Action::Probe);
+                    let again = self.again.filter(|at| *at > now.mono);
+                    if again.is_none() {
+                        self.act(link, Action::Probe);
                     }
-                    self.next = Some(step);
-                    return;
+                    return self.wait(step, again.or(Some(now.mono + Duration::from_millis(5))));
                 }
-                Step::Until(..) => {
-                    self.next = Some(step);
-                    return;
-                }
+                Step::Until(..) => return self.wait(step, None),
             }
             self.left -= 1;
             if self.left == 0 {
                 self.finish();
             }
         }
+    }
+
+    fn wait(&mut self, step: Step, again: Option<Time>) {
+        self.next = Some(step);
+        self.again = again;
     }
 
     fn has(&self, link: LinkId, until: Until) -> bool {
