@@ -84,7 +84,7 @@ pub(super) fn rows() -> Vec<Row> {
                 Step::Until(A, Until::Written(1)),
             ];
             let check = check(move |_| {
-                assert!(!kept.iter().any(|fd| is_nonblocking(fd)));
+                assert!(!kept.iter().any(is_nonblocking));
                 drop(kept);
                 let mut said = String::new();
                 from.read_to_string(&mut said).expect("what was written");
