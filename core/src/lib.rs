@@ -98,6 +98,7 @@ pub mod link;
 pub mod machine;
 pub mod nest;
 mod outbox;
+pub mod place;
 pub mod rpc;
 pub mod secret;
 pub mod trace;
