@@ -2,7 +2,7 @@
 //! Each panics when its property does not hold.
 
 use agentline_core::lines::{Line, Lines};
-use agentline_core::rpc::{self, Flaw, Frame, Id, RpcError};
+use agentline_core::rpc::{self, Flaw, Frame, Id, Json, RpcError};
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
@@ -22,6 +22,7 @@ pub fn lines(data: &[u8]) {
     assert_eq!(cut_lines(limit, &stream, &steps), expected, "cut at {steps:?}: {stream:?}");
     let bytes: Vec<usize> = (1..stream.len()).collect();
     assert_eq!(cut_lines(limit, &stream, &bytes), expected, "byte by byte: {stream:?}");
+    assert_eq!(stopped_lines(limit, &stream), expected, "stopped after each line: {stream:?}");
 }
 
 /// Every line is a frame; a frame that is printed and read again is the same; ids come back as they were.
@@ -67,7 +68,7 @@ pub fn rpc(data: &[u8]) {
             show(&frame)
         }
         Frame::Malformed(Flaw { answer: None, .. }) => return,
-        Frame::Malformed(Flaw { answer: Some((code, id)), why }) => {
+        Frame::Malformed(Flaw { answer: Some(code), id, why }) => {
             rpc::reply_error(&mut printed, id, &RpcError::new(*code, *why));
             match rpc::parse(text(&printed), DEPTH) {
                 Frame::Response { id: answered, outcome: Err(error) } => {
@@ -142,6 +143,21 @@ fn cut_lines(limit: usize, stream: &[u8], cuts: &[usize]) -> Vec<String> {
     }
     seen.extend(lines.finish().map(|line| format!("{line:?}")));
     assert!(lines.finish().is_none(), "a last line that comes twice");
+    seen
+}
+
+/// The lines of a reader that stops after each and feeds the rest again.
+fn stopped_lines(limit: usize, stream: &[u8]) -> Vec<String> {
+    let mut lines = Lines::new(limit);
+    let mut seen = Vec::new();
+    let mut rest = stream;
+    while !rest.is_empty() {
+        let mut feed = lines.feed(rest);
+        seen.extend(feed.next().map(|line| format!("{line:?}")));
+        let left = feed.stop();
+        rest = &rest[rest.len() - left..];
+    }
+    seen.extend(lines.finish().map(|line| format!("{line:?}")));
     seen
 }
 
@@ -235,8 +251,8 @@ fn reply(id: &Id, result: &str) -> String {
 }
 
 fn shown_error(error: &RpcError) -> String {
-    let data = error.data.as_deref().filter(|data| data.get() != "null");
-    format!("{} {:?} {}", error.code, error.message, raw(data))
+    let data = error.data.as_ref().map(Json::get).filter(|data| *data != "null");
+    format!("{} {:?} {}", error.code, error.message, one_line(data.unwrap_or("-")))
 }
 
 fn raw(value: Option<&RawValue>) -> String {
