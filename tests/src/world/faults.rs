@@ -89,6 +89,7 @@ impl Faults {
             ignores_term: dice.once_in(4),
             lingers: dice.once_in(5),
             heir: dice.once_in(5).then(|| Heir { ignores_term: dice.once_in(3), chats: dice.below(8) }),
+            slow: Duration::from_millis(if dice.once_in(10) { 50 } else { 0 }),
         }
     }
 }
@@ -109,6 +110,8 @@ pub struct Manners {
     pub lingers: bool,
     /// Leaves a process behind that holds the pipes.
     pub heir: Option<Heir>,
+    /// How long it thinks before each read of its stdin.
+    pub slow: Duration,
 }
 
 /// A process in the group of a child that outlives it.

@@ -84,6 +84,8 @@ struct Port {
     reading: bool,
     /// It never gets to it.
     deaf: bool,
+    /// How long it takes to get to it.
+    slow: Duration,
     /// A read is on the agenda.
     waking: bool,
     rx: Option<PipeId>,
@@ -250,6 +252,12 @@ impl<'d> World<'d> {
         self.files.get(path).map(Vec::as_slice)
     }
 
+    /// The decisions that are still to come.
+    #[must_use]
+    pub const fn dice(&self) -> &Dice<'d> {
+        &self.dice
+    }
+
     /// How many things have happened.
     #[must_use]
     pub const fn steps(&self) -> u64 {
@@ -385,7 +393,8 @@ impl<'d> World<'d> {
             && port.rx.is_some_and(|rx| self.pipes[rx.0].is_readable())
         {
             port.waking = true;
-            self.later(Happening::Read(id));
+            let at = self.now + port.slow + self.faults.pause(&mut self.dice);
+            self.io.add(at, Happening::Read(id));
         }
     }
 

@@ -7,7 +7,7 @@ use agentline_core::{
     Action, Address, Change, Exit, LinkId, Open, OpenError, Signal, SpawnSpec, Store,
 };
 
-use super::{Caller, Child, ChildId, Happening, Kind, NodeId, Pipe, PipeId, Port, PortId, World};
+use super::{Caller, Child, ChildId, Happening, Kind, Manners, NodeId, Pipe, PipeId, Port, PortId, World};
 
 impl World<'_> {
     pub(super) fn perform(&mut self, node: NodeId, link: LinkId, action: Action) {
@@ -93,6 +93,7 @@ impl World<'_> {
             open: false,
             reading: true,
             deaf: false,
+            slow: Duration::ZERO,
             waking: false,
             rx: None,
             tx: None,
@@ -141,7 +142,9 @@ impl World<'_> {
         let child = self.seats[node.0].child.ok_or(OpenError::Unsupported)?;
         let (stdin, stdout) = self.children[child.0].stdio.take().ok_or(OpenError::Unsupported)?;
         self.join(port, Kind::Stdio(child), stdin, stdout);
-        self.port(port).deaf = self.children[child.0].manners.deaf;
+        let Manners { deaf, slow, .. } = self.children[child.0].manners;
+        let port = self.port(port);
+        (port.deaf, port.slow) = (deaf, slow);
         Ok(())
     }
 
