@@ -14,4 +14,4 @@ pub mod world;
 
 pub use dice::Dice;
 pub use invariants::{Audit, Checked, Checks};
-pub use world::{Faults, Node, NodeId, World};
+pub use world::{Faults, Handle, Node, World};

@@ -12,6 +12,7 @@ mod pipe;
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -47,9 +48,22 @@ pub struct World<'d> {
     log: Option<Vec<String>>,
 }
 
-/// A node of a world.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub struct NodeId(usize);
+/// A node of a world, whose machine is an `M`.
+pub struct Handle<M> {
+    node: NodeId,
+    of: PhantomData<fn() -> M>,
+}
+
+impl<M> Clone for Handle<M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Handle<M> {}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct NodeId(usize);
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct PortId(usize);
@@ -195,8 +209,8 @@ impl<'d> World<'d> {
     }
 
     /// Puts in a node.
-    pub fn add<M: Machine<Command: 'static> + 'static>(&mut self, node: Node<M>) -> NodeId {
-        self.seat(Box::new(node), None)
+    pub fn add<M: Machine<Command: 'static> + 'static>(&mut self, node: Node<M>) -> Handle<M> {
+        Handle { node: self.seat(Box::new(node), None), of: PhantomData }
     }
 
     /// The time.
@@ -210,34 +224,36 @@ impl<'d> World<'d> {
     /// # Errors
     ///
     /// The machine refused it, or it is gone.
-    ///
-    /// # Panics
-    ///
-    /// The command is not of this machine's type.
-    pub fn command<C: 'static>(&mut self, node: NodeId, command: C) -> Result<(), Refused> {
-        self.give(node, Box::new(command))
+    pub fn command<M>(&mut self, to: Handle<M>, command: M::Command) -> Result<(), Refused>
+    where
+        M: Machine<Command: 'static>,
+    {
+        self.give(to.node, Box::new(command))
     }
 
     /// Gives a command later. What is refused is lost.
-    pub fn command_in<C: 'static>(&mut self, span: Duration, node: NodeId, command: C) {
-        self.io.add(self.now + span, Happening::Command(node, Box::new(command)));
+    pub fn command_in<M>(&mut self, span: Duration, to: Handle<M>, command: M::Command)
+    where
+        M: Machine<Command: 'static>,
+    {
+        self.io.add(self.now + span, Happening::Command(to.node, Box::new(command)));
     }
 
     /// Tells a node that whoever takes its events is full, or has room again.
-    pub fn hold(&mut self, node: NodeId, hold: bool) {
-        self.feed(node, Input::Hold(hold));
+    pub fn hold<M>(&mut self, of: Handle<M>, hold: bool) {
+        self.feed(of.node, Input::Hold(hold));
     }
 
     /// The machine of a node, while it lives.
     #[must_use]
-    pub fn machine<M: 'static>(&self, node: NodeId) -> Option<&M> {
-        self.seats[node.0].actor.as_ref()?.machine().downcast_ref()
+    pub fn machine<M: 'static>(&self, of: Handle<M>) -> Option<&M> {
+        self.seats[of.node.0].actor.as_ref()?.machine().downcast_ref()
     }
 
     /// Whether the node's machine has ended or its process died.
     #[must_use]
-    pub fn is_over(&self, node: NodeId) -> bool {
-        self.seats[node.0].actor.is_none()
+    pub fn is_over<M>(&self, of: Handle<M>) -> bool {
+        self.seats[of.node.0].actor.is_none()
     }
 
     /// How many processes live that are not known to be dead by their group.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use agentline_core::{Address, Graces, Limits, Machine, Open, OpenError, Time};
 use agentline_tests::toy::{Heard, Say, Start, Talk};
 use agentline_tests::world::Manners;
-use agentline_tests::{Checked, Checks, Dice, Faults, Node, NodeId, World, dice};
+use agentline_tests::{Checked, Checks, Dice, Faults, Handle, Node, World, dice};
 use gateway::{Gateway, Hose, Over};
 use session::{Command, Event, Hub, Place, Session};
 
@@ -23,9 +23,9 @@ const SURVIVABLE: Faults = Faults { death: false, ..Faults::ALL };
 type Fate = Rc<RefCell<Vec<Heard>>>;
 
 /// A session that answers each line with "re".
-fn session(world: &mut World<'_>, place: Place, asked: Rc<Cell<usize>>) -> NodeId {
-    let machine = Checked::new(world.now(), (CHECKS, place)).and_refusals();
-    world.add(Node::<Session>::new(machine, move |_, event, say| {
+fn session(world: &mut World<'_>, place: Place, asked: Rc<Cell<usize>>) -> Handle<Session> {
+    let machine: Checked<Session> = Checked::new(world.now(), (CHECKS, place)).and_refusals();
+    world.add(Node::new(machine, move |_, event, say| {
         if let Event::Asked(line) = event {
             asked.set(asked.get() + 1);
             say.push(Command::Answer(format!("re {line}")));
@@ -34,7 +34,7 @@ fn session(world: &mut World<'_>, place: Place, asked: Rc<Cell<usize>>) -> NodeI
 }
 
 /// A caller that says one line and leaves when it is answered.
-fn caller(world: &mut World<'_>, path: &str, line: &str) -> (NodeId, Fate) {
+fn caller(world: &mut World<'_>, path: &str, line: &str) -> (Handle<Talk>, Fate) {
     let fate = Fate::default();
     let how = Some(Open::Connect(Address(path.into())));
     let start = Start { how, limits: Limits::default(), graces: Graces::default() };
