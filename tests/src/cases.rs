@@ -28,11 +28,8 @@ pub fn lines(data: &[u8]) {
 /// Every line is a frame; a frame that is printed and read again is the same; ids come back as they were.
 pub fn rpc(data: &[u8]) {
     let mut dice = Dice::new(data);
-    let line = if dice.once_in(4) {
-        String::from_utf8_lossy(dice.rest()).into_owned()
-    } else {
-        envelope(&mut dice)
-    };
+    let line =
+        if dice.once_in(4) { String::from_utf8_lossy(dice.rest()).into_owned() } else { envelope(&mut dice) };
     let frame = rpc::parse(&line, DEPTH);
     agrees_with_serde(&line, &frame);
 

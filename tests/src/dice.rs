@@ -65,8 +65,10 @@ impl<'a> Dice<'a> {
 
     /// Text of up to `max` characters, with what breaks careless readers among them.
     pub fn text(&mut self, max: usize) -> String {
-        const LETTERS: [char; 16] =
-            ['a', 'b', ' ', '"', '\\', '\n', '\r', '\t', '\0', 'é', '中', '🎉', '\u{2028}', '\u{feff}', '{', '—'];
+        const LETTERS: [char; 16] = [
+            'a', 'b', ' ', '"', '\\', '\n', '\r', '\t', '\0', 'é', '中', '🎉', '\u{2028}', '\u{feff}', '{',
+            '—',
+        ];
         let length = self.below(max + 1);
         (0..length).map(|_| *self.pick(&LETTERS)).collect()
     }

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
 
-use agentline_core::{
-    Action, Deadline, Heard, Input, LinkId, Machine, Now, Open, Output, Refused, Signal,
-};
+use agentline_core::{Action, Deadline, Heard, Input, LinkId, Machine, Now, Open, Output, Refused, Signal};
 use serde::de::IgnoredAny;
 
 /// Which of the checks that depend on the channel are made, and with which numbers.
@@ -67,16 +65,15 @@ struct Secrets<M: Machine> {
 }
 
 /// What was seen of one link.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Watched {
     stage: Stage,
     writing: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Stage {
     /// Not asked for, or it failed.
-    #[default]
     Unopened,
     Opening,
     Open,
@@ -188,11 +185,11 @@ impl<M: Machine> Checked<M> {
     }
 
     fn act(&mut self, link: LinkId, action: &Action) {
-        let watched = self.links.entry(link).or_insert_with(|| match action {
-            Action::Open(_) => Watched::default(),
-            // A machine around a link that was open already.
-            _ if link == LinkId::FIRST => Watched { stage: Stage::Open, writing: false },
-            _ => panic!("{action:?} of {link:?}, which nobody opened"),
+        let opens = matches!(action, Action::Open(_));
+        let watched = self.links.entry(link).or_insert_with(|| {
+            // A machine around a link that was open already calls it its first.
+            assert!(opens || link == LinkId::FIRST, "{action:?} of {link:?}, which nobody opened");
+            Watched { stage: if opens { Stage::Unopened } else { Stage::Open }, writing: false }
         });
         assert!(watched.stage < Stage::Closed, "{action:?} after Close of {link:?}");
         match action {

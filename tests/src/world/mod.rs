@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agentline_core::{
-    Address, Exit, Group, Heard, Input, LinkId, Machine, Now, OpenError, Peer, Refused, SpawnSpec, StoreFailed,
-    Time,
+    Address, Exit, Group, Heard, Input, LinkId, Machine, Now, OpenError, Peer, Refused, SpawnSpec,
+    StoreFailed, Time,
 };
 
 pub use faults::{Faults, Heir, Manners};
@@ -114,7 +114,11 @@ enum Kind {
     Stdio(ChildId),
     Child(ChildId),
     Accepting(PortId),
-    Listener { address: Address, backlog: VecDeque<Caller>, accepting: Option<PortId> },
+    Listener {
+        address: Address,
+        backlog: VecDeque<Caller>,
+        accepting: Option<PortId>,
+    },
 }
 
 /// The pipes of a connection that nobody has taken yet, as its server will see them.

@@ -3,9 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use agentline_core::{
-    Action, Address, Change, Exit, LinkId, Open, OpenError, Signal, SpawnSpec, Store,
-};
+use agentline_core::{Action, Address, Change, Exit, LinkId, Open, OpenError, Signal, SpawnSpec, Store};
 
 use super::{Caller, Child, ChildId, Happening, Kind, Manners, NodeId, Pipe, PipeId, Port, PortId, World};
 
@@ -212,24 +210,24 @@ impl World<'_> {
         };
         let mut fits = self.pipes[tx.0].write(id, bytes);
         if let Kind::Stdio(child) = self.port(id).kind {
-                let manners = self.children[child.0].manners;
-                if let Some(exit) = self.faults.dies(&mut self.dice) {
-                    let lost = self.dice.below(bytes.len() + 1);
-                    self.close_write(id, lost);
-                    return self.io.add(self.now, Happening::Dies(child, exit));
-                }
-                if manners.chatty {
-                    self.pipes[tx.0].append(NOISE);
-                    fits = fits && self.pipes[tx.0].buffered() <= Pipe::CAPACITY;
-                    let parent = self.children[child.0].parent;
-                    self.io.add(self.now, Happening::Stderr(parent, NOISE));
-                }
-                if manners.shuts_stdin
-                    && let Some(stdin) = self.port(id).rx.take()
-                {
-                    self.release_reader(stdin);
-                }
+            let manners = self.children[child.0].manners;
+            if let Some(exit) = self.faults.dies(&mut self.dice) {
+                let lost = self.dice.below(bytes.len() + 1);
+                self.close_write(id, lost);
+                return self.io.add(self.now, Happening::Dies(child, exit));
             }
+            if manners.chatty {
+                self.pipes[tx.0].append(NOISE);
+                fits = fits && self.pipes[tx.0].buffered() <= Pipe::CAPACITY;
+                let parent = self.children[child.0].parent;
+                self.io.add(self.now, Happening::Stderr(parent, NOISE));
+            }
+            if manners.shuts_stdin
+                && let Some(stdin) = self.port(id).rx.take()
+            {
+                self.release_reader(stdin);
+            }
+        }
         if fits {
             self.later(Happening::Written(id));
         }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use agentline_core::machine::Heard as News;
 use agentline_core::{
-    Action, Exit, Graces, Group, Input, Limits, LinkId, Machine, Now, Open, Output, Peer, Signal, SpawnSpec, Time,
+    Action, Exit, Graces, Group, Input, Limits, LinkId, Machine, Now, Open, Output, Peer, Signal, SpawnSpec,
+    Time,
 };
 use agentline_tests::toy::{Heard, Say, Start, Talk};
 use agentline_tests::{Checked, Checks};

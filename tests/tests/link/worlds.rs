@@ -71,7 +71,10 @@ fn on_the_clean_path_no_time_passes() {
     let lines: Vec<&Heard> = seen.iter().filter(|heard| matches!(heard, Heard::Line(_))).collect();
     assert_eq!(lines.len(), 3);
     let obituary = obituary(&seen);
-    assert_eq!((obituary.exit, obituary.rung, obituary.group), (Some(Exit::Code(0)), Rung::Eof, Some(Group::Gone)));
+    assert_eq!(
+        (obituary.exit, obituary.rung, obituary.group),
+        (Some(Exit::Code(0)), Rung::Eof, Some(Group::Gone))
+    );
 }
 
 #[test]
@@ -122,7 +125,10 @@ fn in_a_faulty_world_every_conversation_ends_once_and_nobody_is_left_behind() {
         let closed = seen.iter().filter(|heard| matches!(heard, Heard::Closed(_))).count();
         assert_eq!(closed, 1, "seed {seed}");
         obituary(&seen);
-        answered += seen.iter().filter(|heard| matches!(heard, Heard::Line(Ok(line)) if line.starts_with("re"))).count();
+        answered += seen
+            .iter()
+            .filter(|heard| matches!(heard, Heard::Line(Ok(line)) if line.starts_with("re")))
+            .count();
         steps += world.steps();
     }
     assert!(answered > 20_000, "only {answered} answers: the faults leave nothing to test");

@@ -80,7 +80,8 @@ fn agrees_with_a_scan(data: &[u8]) {
             4 => Set::End,
             _ => {
                 now.mono = at;
-                let due: Vec<usize> = (0..8).filter(|key| scan(&nest, *key).is_some_and(|due| due <= at)).collect();
+                let due: Vec<usize> =
+                    (0..8).filter(|key| scan(&nest, *key).is_some_and(|due| due <= at)).collect();
                 nest.tick(now);
                 assert_eq!(settle(&mut nest, &mut ids, &mut out), due, "fired at {at:?}");
                 check(&nest);

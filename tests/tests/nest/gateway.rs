@@ -105,7 +105,8 @@ pub(crate) struct Hose {
 
 impl Hose {
     /// What it says.
-    pub(crate) const LINE: &'static str = "0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 0123";
+    pub(crate) const LINE: &'static str =
+        "0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 0123";
 
     fn settle(&mut self, now: Now) {
         while self.left > 0 && self.link.unsent() < Limits::default().unsent_soft {
