@@ -1,7 +1,7 @@
 //! Until a link is up.
 
 use agentline_core::machine::Heard::{OpenFailed, Opened};
-use agentline_core::{Open, OpenError, Peer, SpawnSpec};
+use agentline_core::{Address, Open, OpenError, Peer, SpawnSpec};
 
 use crate::HOUR;
 use crate::rig::Rig;
