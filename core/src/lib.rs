@@ -99,8 +99,10 @@ pub mod machine;
 pub mod nest;
 mod outbox;
 pub mod place;
+pub mod problem;
 pub mod rpc;
 pub mod secret;
+pub mod subagent;
 pub mod trace;
 
 pub use limits::{Graces, Limits};
