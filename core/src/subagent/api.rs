@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::acp::client::{self, PermissionAsked, Ready, RequestKey, Text, Updated};
+use crate::acp::client::{self, PermissionAsked, Ready, Text, Updated};
 use crate::acp::session::{ConfigValue, SessionSetup, SessionState};
-use crate::acp::{Closed, ContentBlock, Json, Notice, OptionKind, PermissionOutcome, SessionId};
+use crate::acp::{Closed, ContentBlock, Json, Notice, OptionKind, PermissionOutcome, RequestKey, SessionId};
 use crate::problem::Problem;
 
 /// What a run starts from: one child, one session, one prompt.
