@@ -29,7 +29,7 @@ type Fate = Rc<RefCell<Vec<Heard>>>;
 
 /// A session that answers each line with "re".
 fn session(world: &mut World<'_>, place: Place, asked: Rc<Cell<usize>>) -> Handle<Session> {
-    let machine: Checked<Session> = Checked::new(world.now(), (CHECKS, place)).and_refusals();
+    let machine: Checked<Session> = Checked::new(world.now(), (CHECKS, place));
     world.add(Node::new(machine, move |_, event, say| {
         if let Event::Asked(line) = event {
             asked.set(asked.get() + 1);

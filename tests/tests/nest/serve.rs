@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agentline_core::machine::Heard as News;
-use agentline_core::{Action, Input, LinkId, Machine, Now, Open, OpenError, Output, Peer, Time};
+use agentline_core::{Action, Input, LinkId, Machine, Now, Open, OpenError, Output, Peer, Refused, Time};
 use agentline_tests::Checked;
 
 use crate::CHECKS;
@@ -19,7 +19,8 @@ struct Rig {
 impl Rig {
     fn listening(seats: usize) -> Self {
         let now = Now::default();
-        let mut rig = Self { machine: Checked::new(now, (CHECKS, Place("s", seats))), now };
+        let machine = Checked::new(now, (CHECKS, Place("s", seats))).and_refusals();
+        let mut rig = Self { machine, now };
         rig.expect("0 listen");
         rig.hear(LISTENER, News::Opened(Peer::default()));
         rig.expect("1 accept 0");
@@ -74,6 +75,16 @@ fn there_are_no_more_connections_than_seats() {
     rig.expect("");
     rig.hear(LinkId::from_number(1), News::Eof);
     rig.expect("1 end, 1 close, 3 accept 0");
+}
+
+#[test]
+fn an_answer_that_nobody_waits_for_is_refused_and_changes_nothing() {
+    let mut rig = Rig::listening(2);
+    rig.take(1);
+    rig.expect("2 accept 0");
+    let answer = Command::Answer("hm".into());
+    assert_eq!(rig.machine.command(rig.now, answer), Err(Refused::Unknown));
+    rig.expect("");
 }
 
 #[test]
