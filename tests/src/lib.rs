@@ -6,6 +6,7 @@
 
 pub mod cases;
 pub mod dice;
+pub mod driver_table;
 pub mod invariants;
 pub mod split;
 pub mod toy;
