@@ -208,6 +208,9 @@ impl Link {
     /// `now`, so that a laptop that slept does not skip to SIGKILL.
     pub fn tick<E>(&mut self, now: Now, out: &mut Outputs<E>) -> Report<'static> {
         let mut report = Report::Quiet;
+        if self.is_closed() {
+            return report;
+        }
         if let Inbound::Draining { until } = self.inbound
             && until <= now.mono
         {
@@ -215,7 +218,6 @@ impl Link {
         }
         if let Life::Exited(_, Search::Again { at, next }) = self.life
             && at <= now.mono
-            && !self.is_closed()
         {
             self.look(now, next, out);
         }
