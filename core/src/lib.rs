@@ -1,5 +1,6 @@
 //! Sans-IO state machines for the channels that coding agents speak.
 
+pub mod control;
 pub mod limits;
 pub mod lines;
 pub mod link;

@@ -283,15 +283,7 @@ impl Link {
     /// Queues one line; `fill` writes its content without the line end. Sent by the next [`Link::flush`].
     /// Dropped when the peer cannot get it any more.
     pub fn line(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
-        let writable = match self.phase {
-            Phase::Opening { .. } | Phase::Again { .. } | Phase::Open => true,
-            Phase::Abandoned { .. }
-            | Phase::Flushing { .. }
-            | Phase::Leaving { .. }
-            | Phase::Parting
-            | Phase::Closed(_) => false,
-        };
-        if writable && self.outbound != Outbound::Shut {
+        if self.is_writable() {
             self.outbox.line(self.write, fill);
         }
     }
@@ -332,6 +324,13 @@ impl Link {
         }
     }
 
+    /// Ends the link at once: what is unsent is lost, and nothing that the peer still says matters.
+    pub fn cut<E>(&mut self, out: &mut Outputs<E>) {
+        if !self.is_closed() {
+            self.close(None, out);
+        }
+    }
+
     /// Stops or resumes reading, for an owner whose own reader is full. Over when the link leaves.
     pub fn hold<E>(&mut self, now: Now, hold: bool, out: &mut Outputs<E>) {
         if !matches!(self.phase, Phase::Open) {
@@ -358,6 +357,21 @@ impl Link {
         }
     }
 
+    /// Whether a line that is queued now has a way to the peer.
+    #[must_use]
+    pub const fn is_writable(&self) -> bool {
+        match self.phase {
+            Phase::Opening { .. } | Phase::Again { .. } | Phase::Open => {
+                !matches!(self.outbound, Outbound::Shut)
+            }
+            Phase::Abandoned { .. }
+            | Phase::Flushing { .. }
+            | Phase::Leaving { .. }
+            | Phase::Parting
+            | Phase::Closed(_) => false,
+        }
+    }
+
     /// Whether lines reach the peer.
     #[must_use]
     pub const fn is_open(&self) -> bool {
@@ -368,6 +382,12 @@ impl Link {
     #[must_use]
     pub const fn is_held(&self) -> bool {
         matches!(self.inbound, Inbound::Held)
+    }
+
+    /// Whether the peer has said its last byte.
+    #[must_use]
+    pub const fn has_ended(&self) -> bool {
+        matches!(self.inbound, Inbound::Ended)
     }
 
     /// Whether the link is over.
