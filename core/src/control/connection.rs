@@ -134,7 +134,7 @@ impl Connection {
         }
         match self.link.heard(now, heard, &mut self.out) {
             Report::Bytes(bytes) => self.bytes(now, bytes),
-            // An unterminated last line is a line.
+            // An unterminated last line is a line, and the end takes its turn behind it.
             Report::Ended => self.bytes(now, b"\n"),
             Report::Quiet | Report::Opened(_) | Report::Failed(_) | Report::Stderr(_) => {}
         }
@@ -297,8 +297,11 @@ impl Connection {
         }
         self.resume(now);
         self.catch_up();
-        if self.link.has_ended() && self.backlog.is_empty() && matches!(self.state, State::Waiting { .. }) {
-            self.state = State::Finishing { until: now.mono + self.config.idle };
+        if let State::Waiting { until } = self.state
+            && self.link.has_ended()
+            && self.backlog.is_empty()
+        {
+            self.state = State::Finishing { until };
         }
         if self.link.unsent() == 0 && matches!(self.state, State::Finishing { .. }) {
             self.part(now);
