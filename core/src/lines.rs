@@ -31,18 +31,8 @@ impl Lines {
     }
 
     /// Feeds a chunk and lends the lines that it ends.
-    pub const fn feed<'l, 'c>(&'l mut self, chunk: &'c [u8]) -> Feed<'l, 'c> {
+    pub const fn feed<'a>(&'a mut self, chunk: &'a [u8]) -> Feed<'a> {
         Feed { lines: self, rest: chunk, lent: false }
-    }
-
-    /// Cuts one line off the front of a chunk and reads it: for a reader that may stop between two lines.
-    /// `None`: the chunk is used up.
-    pub fn cut<T>(&mut self, chunk: &mut &[u8], read: impl FnOnce(Line<'_>) -> T) -> Option<T> {
-        let mut feed = self.feed(chunk);
-        let read = feed.next().map(read);
-        feed.take_back();
-        *chunk = feed.rest;
-        read
     }
 
     /// The stream has ended: what is left is a line without an end.
@@ -68,18 +58,21 @@ impl Lines {
 
 /// The lines of one chunk. Drop it early and the rest of the chunk is lost.
 #[derive(Debug)]
-pub struct Feed<'l, 'c> {
-    lines: &'l mut Lines,
-    rest: &'c [u8],
+pub struct Feed<'a> {
+    lines: &'a mut Lines,
+    rest: &'a [u8],
     /// The carry was lent by the last call.
     lent: bool,
 }
 
-impl Feed<'_, '_> {
+impl Feed<'_> {
     /// The next line; blank ones are passed over.
     #[expect(clippy::should_implement_trait, reason = "the line borrows from the feed")]
     pub fn next(&mut self) -> Option<Line<'_>> {
-        self.take_back();
+        if std::mem::take(&mut self.lent) {
+            self.lines.carry.clear();
+            self.lines.carry.shrink_to(KEPT);
+        }
         loop {
             let Some(end) = memchr(b'\n', self.rest) else {
                 return self.keep_rest();
@@ -106,13 +99,6 @@ impl Feed<'_, '_> {
                     return line(&self.lines.carry);
                 }
             }
-        }
-    }
-
-    fn take_back(&mut self) {
-        if std::mem::take(&mut self.lent) {
-            self.lines.carry.clear();
-            self.lines.carry.shrink_to(KEPT);
         }
     }
 
@@ -206,22 +192,6 @@ mod tests {
             let mut feed = lines.feed(b"xxxxxxx");
             while feed.next().is_some() {}
             assert!(lines.held() <= 10);
-        }
-    }
-
-    #[test]
-    fn a_reader_may_stop_between_any_two_lines() {
-        let stream = b"ab\n\ncd\r\n0123456789a\nef\n\xff\ngh";
-        for cut in 0..=stream.len() {
-            let mut cutter = Lines::new(10);
-            let mut seen = Vec::new();
-            for mut rest in [&stream[..cut], &stream[cut..]] {
-                while !rest.is_empty() {
-                    seen.extend(cutter.cut(&mut rest, |line| format!("{line:?}")));
-                }
-            }
-            seen.extend(cutter.finish().map(|line| format!("end {line:?}")));
-            assert_eq!(seen, lines(10, stream, &[cut]), "{cut}");
         }
     }
 
