@@ -35,6 +35,16 @@ impl Lines {
         Feed { lines: self, rest: chunk, lent: false }
     }
 
+    /// Cuts one line off the front of a chunk and reads it, for a reader that may stop between two lines.
+    /// `None`: the chunk is used up.
+    pub fn cut<T>(&mut self, chunk: &mut &[u8], read: impl FnOnce(Line<'_>) -> T) -> Option<T> {
+        let mut feed = self.feed(chunk);
+        let read = feed.next().map(read);
+        let left = feed.stop();
+        *chunk = chunk.get(chunk.len() - left..).unwrap_or_default();
+        read
+    }
+
     /// The stream has ended: what is left is a line without an end.
     pub fn finish(&mut self) -> Option<Line<'_>> {
         self.skipping = false;
@@ -56,7 +66,7 @@ impl Lines {
     }
 }
 
-/// The lines of one chunk. Drop it early and the rest of the chunk is lost.
+/// The lines of one chunk, to be taken until there is none or [`stop`](Feed::stop) is called.
 #[derive(Debug)]
 pub struct Feed<'a> {
     lines: &'a mut Lines,
@@ -66,13 +76,18 @@ pub struct Feed<'a> {
 }
 
 impl Feed<'_> {
+    /// Ends early and returns how many bytes at the end of the chunk no line was cut from; they are to be
+    /// fed again.
+    #[must_use]
+    pub fn stop(mut self) -> usize {
+        self.give_back();
+        self.rest.len()
+    }
+
     /// The next line; blank ones are passed over.
     #[expect(clippy::should_implement_trait, reason = "the line borrows from the feed")]
     pub fn next(&mut self) -> Option<Line<'_>> {
-        if std::mem::take(&mut self.lent) {
-            self.lines.carry.clear();
-            self.lines.carry.shrink_to(KEPT);
-        }
+        self.give_back();
         loop {
             let Some(end) = memchr(b'\n', self.rest) else {
                 return self.keep_rest();
@@ -99,6 +114,14 @@ impl Feed<'_> {
                     return line(&self.lines.carry);
                 }
             }
+        }
+    }
+
+    /// The carry that was lent by the last call is free again.
+    fn give_back(&mut self) {
+        if std::mem::take(&mut self.lent) {
+            self.lines.carry.clear();
+            self.lines.carry.shrink_to(KEPT);
         }
     }
 
@@ -192,6 +215,38 @@ mod tests {
             let mut feed = lines.feed(b"xxxxxxx");
             while feed.next().is_some() {}
             assert!(lines.held() <= 10);
+        }
+    }
+
+    #[test]
+    fn a_feed_that_stops_says_what_is_left() {
+        let mut lines = Lines::new(10);
+        let mut feed = lines.feed(b"ab");
+        assert_eq!(feed.next(), None);
+        let chunk = b"c\nd\ne";
+        let mut feed = lines.feed(chunk);
+        assert_eq!(feed.next(), Some(Line::Text("abc")));
+        let left = feed.stop();
+        assert_eq!(left, 3);
+        let mut feed = lines.feed(&chunk[chunk.len() - left..]);
+        assert_eq!(feed.next(), Some(Line::Text("d")));
+        assert_eq!(feed.next(), None);
+        assert_eq!(lines.held(), 1);
+    }
+
+    #[test]
+    fn lines_that_are_cut_one_by_one_are_the_same() {
+        let stream = b"ab\n\ncd\r\n0123456789a\nef\n\xff\ngh";
+        for at in 0..=stream.len() {
+            let mut cutter = Lines::new(10);
+            let mut seen = Vec::new();
+            for mut rest in [&stream[..at], &stream[at..]] {
+                while !rest.is_empty() {
+                    seen.extend(cutter.cut(&mut rest, |line| format!("{line:?}")));
+                }
+            }
+            seen.extend(cutter.finish().map(|line| format!("end {line:?}")));
+            assert_eq!(seen, lines(10, stream, &[at]), "{at}");
         }
     }
 

@@ -3,14 +3,16 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::tag::{Failure, Tag};
+use serde::{Deserialize, Serialize};
+
+use super::failure::{ErrorTag, Failure};
 use super::wire::{self, Answer, For, Request, Said};
 use crate::limits::{Graces, Limits};
 use crate::lines::Lines;
 use crate::link::{Link, Obituary, Report};
 use crate::machine::{
-    Address, Deadline, Heard, Input, LinkId, Machine, Now, Open, OpenError, Output, Outputs, Refused, Time,
-    soonest,
+    Address, Deadline, Heard, Input, LinkId, Machine, Now, Open, OpenError, Output, Outputs, Refused, Tag,
+    Time, soonest,
 };
 
 /// One connection to a server of the control protocol.
@@ -19,7 +21,7 @@ pub struct Client {
     link: Link,
     lines: Lines,
     /// Calls that wait for an answer, oldest first.
-    calls: VecDeque<u64>,
+    calls: VecDeque<Tag>,
     stage: Stage,
     /// Whoever takes our events is full.
     full: bool,
@@ -33,7 +35,7 @@ enum Stage {
     /// The oldest call is due by then. `None`: no call is open, the link is not, or there is no limit.
     Asking { until: Option<Time> },
     /// A call became a stream, behind which nothing is answered.
-    Streaming { key: u64 },
+    Streaming { tag: Tag },
     /// The application wants no more. The link closes as soon as all is sent.
     Closing,
     /// The server said its last byte, or the link is lost.
@@ -41,7 +43,8 @@ enum Stage {
 }
 
 /// What a client starts from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Config {
     /// The server's socket, or a stream that the embedder has.
     pub open: Open,
@@ -70,26 +73,28 @@ impl Config {
 }
 
 /// What the application asks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Command {
-    /// Sends a request, before the link is up if need be. The key is the caller's choice, comes back in the
-    /// events, and is free again when the call is complete.
+    /// Sends a request, before the link is up if need be. The tag is free again when
+    /// the call is complete.
     ///
-    /// Refused: `Busy`, a call of that key is open or a stream runs, behind which a server reads nothing;
+    /// Refused: `Busy`, a call of that tag is open or a stream runs, behind which a server reads nothing;
     /// `Limit`, too many calls or bytes wait; `Closed`.
-    Call(u64, Request),
+    Call(Tag, Request),
     /// Closes the connection once all is sent: the way to cancel a stream. Open calls are [`Event::Lost`].
     /// Refused: `Closed`.
     Close,
 }
 
 /// What the application is told.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Event {
     /// A call is answered, or a part of it: all but a [`Frame`](Answer::Frame) complete the call.
-    Answered(u64, Answer),
+    Answered(Tag, Answer),
     /// A call will not be answered, or its stream broke off.
-    Lost(u64, Lost),
+    Lost(Tag, Lost),
     /// The server wrote a line that answers nothing. Only news: the connection goes on.
     Unexpected {
         /// What is wrong with it.
@@ -102,7 +107,8 @@ pub enum Event {
 }
 
 /// Why no answer comes.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum Lost {
     /// There is no connection.
     #[error("cannot connect: {0}")]
@@ -121,7 +127,7 @@ pub enum Lost {
 impl From<Lost> for Failure {
     /// As a command line reports it: whoever cannot be heard has no database (galley B3).
     fn from(lost: Lost) -> Self {
-        Self::new(Tag::DbUnavailable, lost.to_string())
+        Self::new(ErrorTag::DbUnavailable, lost.to_string())
     }
 }
 
@@ -159,7 +165,7 @@ impl Machine for Client {
 
     fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
         match command {
-            Command::Call(key, request) => self.call(now, key, &request)?,
+            Command::Call(tag, request) => self.call(now, tag, &request)?,
             Command::Close => self.close()?,
         }
         self.settle(now);
@@ -212,13 +218,13 @@ impl Client {
         self.restart(now);
     }
 
-    fn call(&mut self, now: Now, key: u64, request: &Request) -> Result<(), Refused> {
+    fn call(&mut self, now: Now, tag: Tag, request: &Request) -> Result<(), Refused> {
         match self.stage {
             Stage::Asking { .. } if self.link.is_writable() => {}
             Stage::Streaming { .. } => return Err(Refused::Busy),
             Stage::Asking { .. } | Stage::Closing | Stage::Over => return Err(Refused::Closed),
         }
-        if self.calls.contains(&key) {
+        if self.calls.contains(&tag) {
             return Err(Refused::Busy);
         }
         if self.calls.len() >= self.limits.own_requests {
@@ -230,8 +236,8 @@ impl Client {
         if request.args.as_ref().is_some_and(|args| args.get().len() > self.limits.line) {
             return Err(Refused::Limit("bytes of a request"));
         }
-        self.link.line(|buf| wire::call(buf, key, request));
-        self.calls.push_back(key);
+        self.link.line(|buf| wire::call(buf, tag, request));
+        self.calls.push_back(tag);
         if self.calls.len() == 1 {
             self.restart(now);
         }
@@ -270,19 +276,19 @@ impl Client {
     fn answered(&mut self, now: Now, to: For, answer: Answer) {
         match self.stage {
             Stage::Asking { .. } => {
-                let Some(key) = self.take(to) else {
+                let Some(tag) = self.take(to) else {
                     let why = "answers no open call";
                     return self.out.tell(Event::Unexpected { why, line: wire::text(&answer) });
                 };
                 match answer {
-                    Answer::Frame(_) => self.stage = Stage::Streaming { key },
+                    Answer::Frame(_) => self.stage = Stage::Streaming { tag },
                     Answer::Reply(_) | Answer::Fail(_) | Answer::End(_) => self.restart(now),
                 }
-                self.out.tell(Event::Answered(key, answer));
+                self.out.tell(Event::Answered(tag, answer));
             }
-            Stage::Streaming { key } => {
+            Stage::Streaming { tag } => {
                 let last = !matches!(answer, Answer::Frame(_));
-                self.out.tell(Event::Answered(key, answer));
+                self.out.tell(Event::Answered(tag, answer));
                 if last {
                     self.stage = Stage::Asking { until: None };
                     self.over(Lost::Ended);
@@ -297,18 +303,18 @@ impl Client {
         match self.stage {
             Stage::Asking { .. } if !self.calls.is_empty() => {
                 let message = format!("the answer is {why}");
-                self.answered(now, For::Oldest, Answer::fail(Tag::Internal, message));
+                self.answered(now, For::Oldest, Answer::fail(ErrorTag::Internal, message));
             }
             Stage::Asking { .. } | Stage::Streaming { .. } => self.out.tell(Event::Unexpected { why, line }),
             Stage::Closing | Stage::Over => {}
         }
     }
 
-    fn take(&mut self, to: For) -> Option<u64> {
+    fn take(&mut self, to: For) -> Option<Tag> {
         match to {
             For::Oldest => self.calls.pop_front(),
-            For::Key(key) => {
-                let at = self.calls.iter().position(|call| *call == key)?;
+            For::Tag(tag) => {
+                let at = self.calls.iter().position(|call| *call == tag)?;
                 self.calls.remove(at)
             }
             For::Stranger => None,
@@ -336,11 +342,11 @@ impl Client {
     }
 
     fn lose(&mut self, why: Lost) {
-        if let Stage::Streaming { key } = self.stage {
-            self.out.tell(Event::Lost(key, why));
+        if let Stage::Streaming { tag } = self.stage {
+            self.out.tell(Event::Lost(tag, why));
         }
-        for key in self.calls.drain(..) {
-            self.out.tell(Event::Lost(key, why));
+        for tag in self.calls.drain(..) {
+            self.out.tell(Event::Lost(tag, why));
         }
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::failure::ErrorTag;
 use super::server::Config;
-use super::tag::Tag;
 use super::wire::{self, Answer, Asked, Request, RequestId};
 use crate::lines::Lines;
 use crate::link::{Link, Report};
@@ -263,7 +263,7 @@ impl Connection {
         let last = match self.state {
             State::Streaming { .. } => Answer::End(reason),
             State::Waiting { .. } | State::Answering(_) | State::Finishing { .. } | State::Parted => {
-                Answer::fail(Tag::AppUnavailable, "the server is stopping")
+                Answer::fail(ErrorTag::AppUnavailable, "the server is stopping")
             }
         };
         if let Some((open, lost)) = self.close() {
@@ -278,7 +278,7 @@ impl Connection {
         match self.state {
             State::Waiting { until } if until <= now.mono && !self.full => {
                 let message = format!("connection idle > {}s", self.config.idle.as_secs());
-                self.say(None, &Answer::fail(Tag::IdleTimeout, message));
+                self.say(None, &Answer::fail(ErrorTag::IdleTimeout, message));
                 self.part(now);
             }
             State::Finishing { until } if until <= now.mono => self.part(now),

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::connection::{self, Connection};
 use super::wire::{Answer, Request};
 use crate::limits::{Graces, Limits};
@@ -30,7 +32,8 @@ enum Stage {
 }
 
 /// What a server starts from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Config {
     /// Where to listen.
     pub address: Address,
@@ -70,14 +73,15 @@ impl Config {
 }
 
 /// Names a request of a server until its answer is complete. Never given twice.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 pub struct Key {
     connection: u32,
     number: u32,
 }
 
 /// What the application says.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Command {
     /// Answers a request, or a part of it.
     ///
@@ -94,7 +98,8 @@ pub enum Command {
 }
 
 /// What the application is told.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Event {
     /// Clients can connect.
     Listening,
@@ -124,7 +129,10 @@ impl Machine for Server {
                 let served = self.serve.handle(now, link, heard, &mut self.ids, &mut self.out, make);
                 self.served(now, served);
             }
-            Input::Hold(full) => self.hold(now, full),
+            Input::Hold(full) => {
+                self.full = full;
+                self.serve.conns.hold_all(now, full);
+            }
             Input::Tick | Input::StoreFailed(_) => {}
         }
         self.serve.tick(now, &mut self.ids, &mut self.out);
@@ -167,29 +175,19 @@ impl Server {
         }
     }
 
-    fn hold(&mut self, now: Now, full: bool) {
-        self.full = full;
-        for connection in self.connected() {
-            self.serve.conns.hold(now, &connection, full);
-        }
-    }
-
     fn shutdown(&mut self, now: Now, reason: &str) -> Result<(), Refused> {
         if self.stage != Stage::Serving {
             return Err(Refused::Closed);
         }
         self.stage = Stage::Stopping(None);
         self.serve.close(&mut self.out);
-        for connection in self.connected() {
+        let connected: Vec<u32> = self.serve.conns.keys().copied().collect();
+        for connection in connected {
             let leave = connection::Command::Leave(reason.to_owned());
             // One that is gone already has nothing to leave.
             let _ = self.serve.conns.command(now, &connection, leave);
         }
         Ok(())
-    }
-
-    fn connected(&self) -> Vec<u32> {
-        self.serve.conns.keys().copied().collect()
     }
 
     /// The end of every step.

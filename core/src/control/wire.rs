@@ -1,15 +1,14 @@
 //! The lines of both roles: requests one way, answers the other. Reading is total.
 
-use std::sync::Arc;
-
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::tag::{Failure, Tag};
+use super::failure::{ErrorTag, Failure};
 use crate::limits::Limits;
 use crate::lines::Line;
-use crate::rpc::{append, is_deeper, to_json};
+use crate::machine::Tag;
+use crate::rpc::{Json, append, is_deeper};
 
 /// The version of commands and results that is spoken here (seed 002 §2, "Schema version").
 pub const SCHEMA_VERSION: u32 = 1;
@@ -18,12 +17,12 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub const REQUEST_ID: usize = 1024;
 
 /// What a client asks for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// A dotted name.
     pub command: String,
     /// As they came. `None`: absent or null.
-    pub args: Option<Box<RawValue>>,
+    pub args: Option<Json>,
 }
 
 impl Request {
@@ -33,20 +32,21 @@ impl Request {
     ///
     /// `invalid_args`: they are not what the type takes.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        let args = self.args.as_deref().map_or("null", RawValue::get);
+        let args = self.args.as_ref().map_or("null", Json::get);
         serde_json::from_str(args).map_err(|error| Failure::invalid_args(error.to_string()))
     }
 }
 
 /// One line of a server: the four shapes of the wire, the same for who writes them and who reads them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// `{"ok":true,"result":…}`: the only line of a successful answer.
-    Reply(Box<RawValue>),
+    Reply(Json),
     /// `{"ok":false,"error":…,"message":…}`: the only line of a failed one.
     Fail(Failure),
     /// `{"stream":"event","data":…}`: the answer is a stream, and goes on.
-    Frame(Arc<RawValue>),
+    Frame(Json),
     /// `{"stream":"end","reason":…}`: the stream is over, and with it the connection.
     End(String),
 }
@@ -55,19 +55,19 @@ impl Answer {
     /// A successful answer.
     #[must_use]
     pub fn reply<T: Serialize + ?Sized>(result: &T) -> Self {
-        Self::Reply(raw(result))
+        Self::Reply(Json::new(result))
     }
 
     /// A failed answer.
     #[must_use]
-    pub fn fail(tag: Tag, message: impl Into<String>) -> Self {
+    pub fn fail(tag: ErrorTag, message: impl Into<String>) -> Self {
         Self::Fail(Failure::new(tag, message))
     }
 
     /// One event of a stream.
     #[must_use]
     pub fn frame<T: Serialize + ?Sized>(data: &T) -> Self {
-        Self::Frame(raw(data).into())
+        Self::Frame(Json::new(data))
     }
 
     /// Bytes of what the application put in.
@@ -84,7 +84,7 @@ impl Answer {
 /// The name of a request as its client wrote it: a JSON string, echoed byte for byte.
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
-pub(super) struct RequestId(Box<RawValue>);
+pub(super) struct RequestId(Json);
 
 /// A line of a client.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ pub(super) fn asked(line: Line<'_>, limits: &Limits) -> Asked {
         Some(id) if !id.get().starts_with('"') || id.get().len() > REQUEST_ID => {
             refused(MALFORMED.to_owned())
         }
-        id => Asked { id: id.map(|id| RequestId(id.to_owned())), request: members.request() },
+        id => Asked { id: id.map(|id| RequestId(Json::from(id))), request: members.request() },
     }
 }
 
@@ -134,25 +134,26 @@ impl Call<'_> {
         let version: u32 = self.schema_version.map_or(Some(SCHEMA_VERSION), read).ok_or_else(malformed)?;
         if version != SCHEMA_VERSION {
             let message = format!("schema version {version} is not supported, {SCHEMA_VERSION} is");
-            return Err(Failure::new(Tag::SchemaMismatch, message));
+            return Err(Failure::new(ErrorTag::SchemaMismatch, message));
         }
-        Ok(Request { command, args: self.args.map(ToOwned::to_owned) })
+        Ok(Request { command, args: self.args.map(Json::from) })
     }
 }
 
-/// Appends a request. Its key is its `requestId`.
-pub(super) fn call(buf: &mut Vec<u8>, key: u64, request: &Request) {
+/// Appends a request. Its tag is its `requestId`.
+pub(super) fn call(buf: &mut Vec<u8>, tag: Tag, request: &Request) {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Line<'a> {
         command: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        args: Option<&'a RawValue>,
+        args: Option<&'a Json>,
         schema_version: u32,
         request_id: String,
     }
-    let (command, args) = (&*request.command, request.args.as_deref());
-    append(buf, &Line { command, args, schema_version: SCHEMA_VERSION, request_id: key.to_string() });
+    let Request { command, args } = request;
+    let (schema_version, request_id) = (SCHEMA_VERSION, tag.0.to_string());
+    append(buf, &Line { command, args: args.as_ref(), schema_version, request_id });
 }
 
 /// Appends an answer. What is absent is left out, never null.
@@ -164,20 +165,20 @@ pub(super) fn answer(buf: &mut Vec<u8>, request_id: Option<&RequestId>, answer: 
             ok: bool,
             #[serde(skip_serializing_if = "Option::is_none")]
             request_id: Option<&'a RequestId>,
-            result: &'a RawValue,
+            result: &'a Json,
         },
         Fail {
             ok: bool,
             #[serde(skip_serializing_if = "Option::is_none")]
             request_id: Option<&'a RequestId>,
-            error: &'a Tag,
+            error: &'a ErrorTag,
             message: &'a str,
         },
         Frame {
             stream: &'static str,
             #[serde(skip_serializing_if = "Option::is_none")]
             request_id: Option<&'a RequestId>,
-            data: &'a RawValue,
+            data: &'a Json,
         },
         End {
             stream: &'static str,
@@ -207,8 +208,8 @@ pub(super) fn text(shape: &Answer) -> String {
 pub(super) enum For {
     /// It does not say: whoever has waited longest.
     Oldest,
-    /// The request of that key.
-    Key(u64),
+    /// The call of that tag.
+    Tag(Tag),
     /// A request that was never ours.
     Stranger,
 }
@@ -236,10 +237,12 @@ pub(super) fn said(line: Line<'_>, streaming: bool, limits: &Limits) -> Said {
     };
     let to = match members.request_id {
         None => For::Oldest,
-        Some(id) => read::<String>(id).and_then(|id| id.parse().ok()).map_or(For::Stranger, For::Key),
+        Some(id) => {
+            read::<String>(id).and_then(|id| id.parse().ok()).map_or(For::Stranger, |tag| For::Tag(Tag(tag)))
+        }
     };
     let answer = members.answer().unwrap_or_else(|| match streaming {
-        true => Answer::Frame(raw_text(text.to_owned()).into()),
+        true => Answer::Frame(read_text(text).unwrap_or_else(|| Json::new(&()))),
         false => Answer::Fail(members.failure()),
     });
     Said::Answer(to, answer)
@@ -269,11 +272,9 @@ struct Answered<'a> {
 impl Answered<'_> {
     fn answer(&self) -> Option<Answer> {
         match (self.ok.map(RawValue::get), self.stream.map(RawValue::get)) {
-            (Some("true"), _) => Some(Answer::Reply(self.result.unwrap_or(RawValue::NULL).to_owned())),
+            (Some("true"), _) => Some(Answer::Reply(self.result.unwrap_or(RawValue::NULL).into())),
             (Some(_), _) => Some(Answer::Fail(self.failure())),
-            (None, Some("\"event\"")) => {
-                Some(Answer::Frame(self.data.unwrap_or(RawValue::NULL).to_owned().into()))
-            }
+            (None, Some("\"event\"")) => Some(Answer::Frame(self.data.unwrap_or(RawValue::NULL).into())),
             (None, Some("\"end\"")) => {
                 let reason = self.reason.and_then(read).unwrap_or_else(|| DEFAULT_REASON.to_owned());
                 Some(Answer::End(reason))
@@ -283,29 +284,24 @@ impl Answered<'_> {
     }
 
     fn failure(&self) -> Failure {
-        let tag = self.error.and_then(read).unwrap_or(Tag::Internal);
+        let tag = self.error.and_then(read).unwrap_or(ErrorTag::Internal);
         let message = self.message.and_then(read).unwrap_or_else(|| "the server gives no reason".to_owned());
         Failure { tag, message }
     }
 }
 
-/// A value as raw JSON.
-pub(super) fn raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
-    raw_text(to_json(value))
-}
-
-fn raw_text(json: String) -> Box<RawValue> {
-    RawValue::from_string(json).unwrap_or_else(|_| RawValue::NULL.to_owned())
-}
-
 /// The members of an object. `None`: not JSON, something else, a known member twice, or too deep.
 fn object<'a, T: Deserialize<'a>>(text: &'a str, depth: usize) -> Option<T> {
     let object = text.trim_ascii_start().starts_with('{') && !is_deeper(text.as_bytes(), depth);
-    object.then(|| serde_json::from_str(text).ok()).flatten()
+    object.then(|| read_text(text)).flatten()
 }
 
 fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
-    serde_json::from_str(raw.get()).ok()
+    read_text(raw.get())
+}
+
+fn read_text<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
+    serde_json::from_str(text).ok()
 }
 
 /// Galley's own words.
@@ -316,6 +312,8 @@ const DEFAULT_REASON: &str = "subprocess_exited";
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+
+    use crate::rpc::to_json;
 
     use super::*;
 
@@ -366,7 +364,7 @@ mod tests {
     }
 
     fn written(id: Option<&str>, shape: &Answer) -> String {
-        let id = id.map(|id| RequestId(raw(id)));
+        let id = id.map(|id| RequestId(Json::new(id)));
         let mut buf = Vec::new();
         answer(&mut buf, id.as_ref(), shape);
         String::from_utf8(buf).unwrap()
@@ -386,7 +384,7 @@ mod tests {
                 r#"{"ok":true,"requestId":"r1","result":null}"#,
             ),
             (
-                Answer::fail(Tag::NotFound, "session 'xyz' does not exist"),
+                Answer::fail(ErrorTag::NotFound, "session 'xyz' does not exist"),
                 r#"{"ok":false,"error":"not_found","message":"session 'xyz' does not exist"}"#,
                 r#"{"ok":false,"requestId":"r1","error":"not_found","message":"session 'xyz' does not exist"}"#,
             ),
@@ -405,7 +403,7 @@ mod tests {
             assert_eq!(written(None, &shape), without);
             assert_eq!(written(Some("r1"), &shape), with);
         }
-        let pretty = Answer::Reply(raw_text("{\n  \"a\": \"\u{2028}\"\n}".to_owned()));
+        let pretty = Answer::Reply(serde_json::from_str("{\n  \"a\": \"\u{2028}\"\n}").unwrap());
         assert_eq!(written(None, &pretty), r#"{"ok":true,"result":{   "a": "\u2028" }}"#);
     }
 
@@ -413,10 +411,10 @@ mod tests {
     fn the_bytes_of_a_request() {
         let line = |request: &Request| {
             let mut buf = Vec::new();
-            call(&mut buf, 7, request);
+            call(&mut buf, Tag(7), request);
             String::from_utf8(buf).unwrap()
         };
-        let request = Request { command: "sessions.list".to_owned(), args: Some(raw(&json!({}))) };
+        let request = Request { command: "sessions.list".to_owned(), args: Some(Json::new(&json!({}))) };
         assert_eq!(
             line(&request),
             r#"{"command":"sessions.list","args":{},"schemaVersion":1,"requestId":"7"}"#
@@ -437,7 +435,7 @@ mod tests {
         let table = [
             (
                 r#"{"ok":true,"requestId":"7","result":{"a":1},"x":2}"#,
-                r#"Key(7) {"ok":true,"result":{"a":1}}"#,
+                r#"Tag(Tag(7)) {"ok":true,"result":{"a":1}}"#,
             ),
             (r#"{"ok":true}"#, r#"Oldest {"ok":true,"result":null}"#),
             (r#"{"ok":true,"requestId":"uuid"}"#, r#"Stranger {"ok":true,"result":null}"#),

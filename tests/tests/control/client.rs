@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use agentline_core::control::client::{Command, Config, Event, Lost};
-use agentline_core::control::{Answer, Client, Failure, Request, Tag};
-use agentline_core::{Address, Graces, Heard, Input, Limits, LinkId, OpenError, Output, Peer, Refused};
+use agentline_core::control::{Answer, Client, ErrorTag, Failure, Request};
+use agentline_core::rpc::Json;
+use agentline_core::{Address, Graces, Heard, Input, Limits, LinkId, OpenError, Output, Peer, Refused, Tag};
 
 use super::bench::{Bench, Dice};
 
@@ -24,18 +25,18 @@ fn connected(config: Config) -> Bench<Client> {
     bench
 }
 
-fn call(key: u64, command: &str) -> Command {
-    Command::Call(key, Request { command: command.to_owned(), args: None })
+fn call(tag: u64, command: &str) -> Command {
+    Command::Call(Tag(tag), Request { command: command.to_owned(), args: None })
 }
 
 /// Events since the last call, short.
 fn told(bench: &mut Bench<Client>) -> Vec<String> {
     let told = bench.told().into_iter().map(|event| match event {
-        Event::Answered(key, Answer::Reply(result)) => format!("{key} reply {result}"),
-        Event::Answered(key, Answer::Fail(failure)) => format!("{key} fail {failure}"),
-        Event::Answered(key, Answer::Frame(data)) => format!("{key} frame {data}"),
-        Event::Answered(key, Answer::End(reason)) => format!("{key} end {reason}"),
-        Event::Lost(key, why) => format!("{key} lost {why:?}"),
+        Event::Answered(Tag(tag), Answer::Reply(result)) => format!("{tag} reply {result:?}"),
+        Event::Answered(Tag(tag), Answer::Fail(failure)) => format!("{tag} fail {failure}"),
+        Event::Answered(Tag(tag), Answer::Frame(data)) => format!("{tag} frame {data:?}"),
+        Event::Answered(Tag(tag), Answer::End(reason)) => format!("{tag} end {reason}"),
+        Event::Lost(Tag(tag), why) => format!("{tag} lost {why:?}"),
         Event::Unexpected { why, line } => format!("{why}: {line}"),
         Event::Closed(obituary) => format!("closed {:?}", obituary.failed),
     });
@@ -56,8 +57,8 @@ fn a_call_before_the_link_is_up_is_sent_when_it_is() {
 #[test]
 fn answers_go_to_whom_they_name_or_else_to_the_oldest() {
     let mut bench = connected(config());
-    for key in [1, 2, 3, 4] {
-        bench.command(call(key, "x")).unwrap();
+    for tag in [1, 2, 3, 4] {
+        bench.command(call(tag, "x")).unwrap();
     }
     bench.bytes(
         LINK,
@@ -89,8 +90,8 @@ fn an_answer_that_cannot_be_read_is_a_failure_and_noise_is_only_news() {
     let mut bench = connected(Config { limits: Limits { line: 20, ..Limits::default() }, ..config() });
     bench.bytes(LINK, "hello\n");
     assert_eq!(told(&mut bench), ["not a JSON object: hello"]);
-    for (key, line) in [(1, "oops\n"), (2, "[]\n"), (3, "{\"a\":\"0123456789012345\"}\n"), (4, "{}")] {
-        bench.command(call(key, "x")).unwrap();
+    for (tag, line) in [(1, "oops\n"), (2, "[]\n"), (3, "{\"a\":\"0123456789012345\"}\n"), (4, "{}")] {
+        bench.command(call(tag, "x")).unwrap();
         bench.bytes(LINK, line);
     }
     bench.hear(LINK, Heard::Eof);
@@ -200,7 +201,7 @@ fn an_answer_is_waited_for_for_two_minutes_after_the_one_before() {
     assert_eq!(told(&mut bench), ["2 lost TimedOut", "closed None"]);
     assert!(bench.wire(LINK).closed);
     let failure = Failure::from(Lost::TimedOut);
-    assert_eq!((failure.tag.exit_code(), failure.tag), (4, Tag::DbUnavailable));
+    assert_eq!((failure.tag.exit_code(), failure.tag), (4, ErrorTag::DbUnavailable));
 }
 
 #[test]
@@ -276,8 +277,8 @@ fn a_refused_call_changes_nothing() {
         refused
     };
     assert_eq!(refused(&mut bench, call(1, "b")), Refused::Busy);
-    let args = serde_json::value::to_raw_value(&"x".repeat(50)).ok();
-    let long = Command::Call(2, Request { command: "b".to_owned(), args });
+    let args = Some(Json::new(&"x".repeat(50)));
+    let long = Command::Call(Tag(2), Request { command: "b".to_owned(), args });
     assert_eq!(refused(&mut bench, long), Refused::Limit("bytes of a request"));
     bench.command(call(2, &"b".repeat(300))).unwrap();
     assert_eq!(refused(&mut bench, call(3, "c")), Refused::Limit("open calls"));
@@ -297,8 +298,8 @@ fn any_cut_of_the_input_gives_the_same_events() {
     );
     let run = |cuts: &[usize]| {
         let mut bench = connected(Config { limits: Limits { line: 50, ..Limits::default() }, ..config() });
-        for key in 0..6 {
-            bench.command(call(key, "x")).unwrap();
+        for tag in 0..6 {
+            bench.command(call(tag, "x")).unwrap();
         }
         let mut from = 0;
         for to in cuts.iter().copied().chain([stream.len()]) {

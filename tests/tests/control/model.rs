@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use agentline_core::control::server::{Command, Config, Event};
-use agentline_core::control::{Answer, Key, Server, Tag};
+use agentline_core::control::{Answer, ErrorTag, Key, Server};
 use agentline_core::{Address, Heard, Input, Limits, LinkId, Refused, Time};
 
 use super::bench::{Bench, Dice};
@@ -43,7 +43,7 @@ const LINES: [(&str, Option<Line>); 5] = [
     ),
 ];
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Model {
     now: Time,
     state: State,
@@ -57,10 +57,8 @@ struct Model {
     told: Vec<&'static str>,
 }
 
-#[derive(Debug, Default, Eq, PartialEq)]
+#[derive(Debug, Eq, PartialEq)]
 enum State {
-    #[default]
-    New,
     Waiting(Time),
     Answering,
     Streaming(usize),
@@ -69,6 +67,19 @@ enum State {
 }
 
 impl Model {
+    fn new() -> Self {
+        Self {
+            now: Time::ZERO,
+            state: State::Waiting(Time::ZERO + IDLE),
+            waiting: VecDeque::new(),
+            half_closed: false,
+            full: false,
+            lines: String::new(),
+            acked: 0,
+            told: Vec::new(),
+        }
+    }
+
     fn unsent(&self) -> usize {
         self.lines.len() - self.acked
     }
@@ -85,7 +96,7 @@ impl Model {
                 return Err(Refused::Invalid("a stream takes frames and an end"));
             }
             State::Streaming(lost) => lost,
-            State::New | State::Waiting(_) | State::Finishing(_) | State::Gone => {
+            State::Waiting(_) | State::Finishing(_) | State::Gone => {
                 return Err(Refused::Unknown);
             }
         };
@@ -137,7 +148,11 @@ impl Model {
                 self.state = State::Gone;
             }
             State::Finishing(until) if until <= self.now => self.state = State::Gone,
-            _ => {}
+            State::Waiting(_)
+            | State::Answering
+            | State::Streaming(_)
+            | State::Finishing(_)
+            | State::Gone => {}
         }
     }
 
@@ -197,8 +212,7 @@ impl Run {
         let link = bench.accept(0);
         bench.told();
         bench.acks = false;
-        let model = Model { state: State::Waiting(Time::ZERO + IDLE), ..Model::default() };
-        Self { bench, link, model, keys: Vec::new(), dice: Dice(seed) }
+        Self { bench, link, model: Model::new(), keys: Vec::new(), dice: Dice(seed) }
     }
 
     fn step(&mut self) -> String {
@@ -233,7 +247,7 @@ impl Run {
     fn answer(&mut self) -> String {
         let answer = match self.dice.below(4) {
             0 => Answer::reply(&1),
-            1 => Answer::fail(Tag::Busy, "m"),
+            1 => Answer::fail(ErrorTag::Busy, "m"),
             2 => Answer::frame(&2),
             _ => Answer::End("r".to_owned()),
         };

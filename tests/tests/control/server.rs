@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agentline_core::control::server::{Command, Config, Event};
-use agentline_core::control::{Answer, Key, Request, Server, Tag};
+use agentline_core::control::{Answer, ErrorTag, Key, Request, Server};
 use agentline_core::{Address, Heard, Input, Limits, LinkId, OpenError, Output, Refused};
 use serde_json::json;
 
@@ -66,7 +66,7 @@ fn serve(bench: &mut Bench<Server>) {
                         |args| Answer::reply(&args),
                     )]
                 }
-                other => vec![Answer::fail(Tag::UnknownCommand, format!("unknown command '{other}'"))],
+                other => vec![Answer::fail(ErrorTag::UnknownCommand, format!("unknown command '{other}'"))],
             };
             for answer in answers {
                 bench.command(Command::Answer(key, answer)).unwrap();
@@ -213,7 +213,7 @@ fn ten_thousand_pipelined_requests_are_answered_in_order_and_little_waits() {
         for (key, request) in asked(&mut bench) {
             let args = request.unwrap().args.unwrap();
             taken += line(answered.len()).len();
-            unsent += format!("{{\"ok\":true,\"requestId\":\"{args}\",\"result\":{args}}}\n").len();
+            unsent += format!("{{\"ok\":true,\"requestId\":\"{args:?}\",\"result\":{args:?}}}\n").len();
             answered.push(args.get().parse::<usize>().unwrap());
             bench.command(Command::Answer(key, Answer::Reply(args))).unwrap();
         }
@@ -384,7 +384,7 @@ fn a_stream_takes_frames_and_an_end_and_a_long_answer_is_refused() {
     let long = Answer::reply(&"x".repeat(29));
     assert_eq!(bench.command(Command::Answer(key, long)), Err(Refused::Limit("bytes of an answer")));
     bench.command(Command::Answer(key, frame("a"))).unwrap();
-    for whole in [Answer::reply("r"), Answer::fail(Tag::Internal, "f")] {
+    for whole in [Answer::reply("r"), Answer::fail(ErrorTag::Internal, "f")] {
         assert!(matches!(bench.command(Command::Answer(key, whole)), Err(Refused::Invalid(_))));
     }
     bench.command(Command::Answer(key, Answer::End("done".to_owned()))).unwrap();

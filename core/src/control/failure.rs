@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The stable identifier of an error. Servers may add some: an unknown one is kept as it came.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Tag {
+pub enum ErrorTag {
     /// Anything without a name of its own; also what a client makes of an answer that says nothing.
     Internal,
     /// The line is no request, or the arguments are not what the command takes.
@@ -51,7 +51,7 @@ pub enum Tag {
     Unknown(String),
 }
 
-impl Tag {
+impl ErrorTag {
     /// Every tag that has a name here.
     pub const KNOWN: [Self; 20] = [
         Self::Internal,
@@ -116,26 +116,26 @@ impl Tag {
     }
 }
 
-impl From<&str> for Tag {
+impl From<&str> for ErrorTag {
     fn from(word: &str) -> Self {
         let known = Self::KNOWN.into_iter().find(|tag| tag.as_str() == word);
         known.unwrap_or_else(|| Self::Unknown(word.to_owned()))
     }
 }
 
-impl fmt::Display for Tag {
+impl fmt::Display for ErrorTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl Serialize for Tag {
+impl Serialize for ErrorTag {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
 }
 
-impl<'de> Deserialize<'de> for Tag {
+impl<'de> Deserialize<'de> for ErrorTag {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer).map(|word| Self::from(&*word))
     }
@@ -147,7 +147,7 @@ impl<'de> Deserialize<'de> for Tag {
 pub struct Failure {
     /// What kind of failure. Branch on this.
     #[serde(rename = "error")]
-    pub tag: Tag,
+    pub tag: ErrorTag,
     /// For people.
     pub message: String,
 }
@@ -155,20 +155,20 @@ pub struct Failure {
 impl Failure {
     /// A failure.
     #[must_use]
-    pub fn new(tag: Tag, message: impl Into<String>) -> Self {
+    pub fn new(tag: ErrorTag, message: impl Into<String>) -> Self {
         Self { tag, message: message.into() }
     }
 
     /// The request or its arguments cannot be taken.
     #[must_use]
     pub fn invalid_args(why: impl Into<String>) -> Self {
-        Self::new(Tag::InvalidArgs, why)
+        Self::new(ErrorTag::InvalidArgs, why)
     }
 
     /// The server has no such command.
     #[must_use]
     pub fn unknown_command(command: &str) -> Self {
-        Self::new(Tag::UnknownCommand, format!("unknown command '{command}'"))
+        Self::new(ErrorTag::UnknownCommand, format!("unknown command '{command}'"))
     }
 }
 
@@ -180,29 +180,29 @@ mod tests {
 
     #[test]
     fn a_word_and_its_tag_are_one_to_one() {
-        let words: BTreeSet<_> = Tag::KNOWN.iter().map(Tag::as_str).collect();
-        assert_eq!(words.len(), Tag::KNOWN.len());
-        for tag in Tag::KNOWN {
-            assert_eq!(Tag::from(tag.as_str()), tag);
-            assert_eq!(serde_json::from_str::<Tag>(&format!("\"{tag}\"")).unwrap(), tag);
+        let words: BTreeSet<_> = ErrorTag::KNOWN.iter().map(ErrorTag::as_str).collect();
+        assert_eq!(words.len(), ErrorTag::KNOWN.len());
+        for tag in ErrorTag::KNOWN {
+            assert_eq!(ErrorTag::from(tag.as_str()), tag);
+            assert_eq!(serde_json::from_str::<ErrorTag>(&format!("\"{tag}\"")).unwrap(), tag);
         }
     }
 
     #[test]
     fn an_unknown_tag_is_kept_and_exits_with_1() {
-        let tag = Tag::from("goal_conflict");
-        assert_eq!(tag, Tag::Unknown("goal_conflict".to_owned()));
+        let tag = ErrorTag::from("goal_conflict");
+        assert_eq!(tag, ErrorTag::Unknown("goal_conflict".to_owned()));
         assert_eq!((tag.as_str(), tag.exit_code()), ("goal_conflict", 1));
         assert_eq!(serde_json::to_string(&tag).unwrap(), "\"goal_conflict\"");
     }
 
     #[test]
     fn the_exit_codes_are_the_protocols() {
-        let with = |code| Tag::KNOWN.iter().filter(|tag| tag.exit_code() == code).count();
+        let with = |code| ErrorTag::KNOWN.iter().filter(|tag| tag.exit_code() == code).count();
         assert_eq!([1, 2, 3, 4, 5].map(with), [8, 1, 1, 1, 9]);
-        assert_eq!(Tag::InvalidArgs.exit_code(), 2);
-        assert_eq!(Tag::NotFound.exit_code(), 3);
-        assert_eq!(Tag::DbUnavailable.exit_code(), 4);
-        assert_eq!(Tag::PipeUnavailable.exit_code(), 5);
+        assert_eq!(ErrorTag::InvalidArgs.exit_code(), 2);
+        assert_eq!(ErrorTag::NotFound.exit_code(), 3);
+        assert_eq!(ErrorTag::DbUnavailable.exit_code(), 4);
+        assert_eq!(ErrorTag::PipeUnavailable.exit_code(), 5);
     }
 }
