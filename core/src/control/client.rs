@@ -249,8 +249,7 @@ impl Client {
             Stage::Asking { .. } | Stage::Streaming { .. } => {}
             Stage::Closing | Stage::Over => return Err(Refused::Closed),
         }
-        self.lose(Lost::Closed);
-        self.stage = Stage::Closing;
+        self.lose(Lost::Closed, Stage::Closing);
         Ok(())
     }
 
@@ -274,28 +273,30 @@ impl Client {
     }
 
     fn answered(&mut self, now: Now, to: For, answer: Answer) {
-        match self.stage {
-            Stage::Asking { .. } => {
-                let Some(tag) = self.take(to) else {
-                    let why = "answers no open call";
-                    return self.out.tell(Event::Unexpected { why, line: wire::text(&answer) });
-                };
-                match answer {
-                    Answer::Frame(_) => self.stage = Stage::Streaming { tag },
-                    Answer::Reply(_) | Answer::Fail(_) | Answer::End(_) => self.restart(now),
-                }
-                self.out.tell(Event::Answered(tag, answer));
+        let streams = match self.stage {
+            Stage::Asking { .. } => None,
+            Stage::Streaming { tag } => Some(tag),
+            Stage::Closing | Stage::Over => return,
+        };
+        let Some(tag) = streams.or_else(|| self.take(to)) else {
+            let why = "answers no open call";
+            return self.out.tell(Event::Unexpected { why, line: wire::text(&answer) });
+        };
+        let last = match answer {
+            Answer::Frame(_) => {
+                self.stage = Stage::Streaming { tag };
+                false
             }
-            Stage::Streaming { tag } => {
-                let last = !matches!(answer, Answer::Frame(_));
-                self.out.tell(Event::Answered(tag, answer));
-                if last {
-                    self.stage = Stage::Asking { until: None };
-                    self.over(Lost::Ended);
-                    self.link.leave(now, &mut self.out);
-                }
-            }
-            Stage::Closing | Stage::Over => {}
+            Answer::Reply(_) | Answer::Fail(_) => streams.is_some(),
+            Answer::End(_) => true,
+        };
+        self.out.tell(Event::Answered(tag, answer));
+        if last {
+            self.stage = Stage::Over;
+            self.lose(Lost::Ended, Stage::Over);
+            self.link.leave(now, &mut self.out);
+        } else {
+            self.restart(now);
         }
     }
 
@@ -336,13 +337,12 @@ impl Client {
     /// No answer will come any more.
     fn over(&mut self, why: Lost) {
         if !matches!(self.stage, Stage::Closing) {
-            self.lose(why);
-            self.stage = Stage::Over;
+            self.lose(why, Stage::Over);
         }
     }
 
-    fn lose(&mut self, why: Lost) {
-        if let Stage::Streaming { tag } = self.stage {
+    fn lose(&mut self, why: Lost, next: Stage) {
+        if let Stage::Streaming { tag } = std::mem::replace(&mut self.stage, next) {
             self.out.tell(Event::Lost(tag, why));
         }
         for tag in self.calls.drain(..) {

@@ -171,13 +171,8 @@ impl Connection {
     fn take<'a>(&mut self, now: Now, mut bytes: &'a [u8]) -> &'a [u8] {
         while !bytes.is_empty() {
             match self.state {
-                State::Waiting { .. }
-                    if self.full || self.link.unsent() >= self.config.limits.unsent_soft =>
-                {
-                    break;
-                }
-                State::Answering(_) => break,
-                State::Waiting { .. } => {}
+                State::Waiting { .. } if self.may_take() => {}
+                State::Waiting { .. } | State::Answering(_) => break,
                 // Nothing is read behind a stream (galley B2, "Streaming").
                 State::Streaming { .. } | State::Finishing { .. } | State::Parted => return &[],
             }
@@ -186,6 +181,11 @@ impl Connection {
             }
         }
         bytes
+    }
+
+    /// Whether there is room for one more request, and for its answer.
+    fn may_take(&self) -> bool {
+        !self.full && self.link.unsent() < self.config.limits.unsent_soft
     }
 
     fn asked(&mut self, now: Now, Asked { id, request }: Asked) {
@@ -204,7 +204,7 @@ impl Connection {
 
     fn answer(&mut self, now: Now, number: u32, answer: Answer) -> Result<(), Refused> {
         self.check(number, &answer)?;
-        let Some((open, lost)) = self.close() else { return Err(Refused::Unknown) };
+        let Some((open, lost)) = self.take_open() else { return Err(Refused::Unknown) };
         let until = now.mono + self.config.idle;
         self.state = match answer {
             Answer::Frame(_) if self.link.unsent() >= self.config.watch => {
@@ -247,7 +247,7 @@ impl Connection {
     }
 
     /// Takes the open request out, with the frames lost since its last one. Whoever calls sets the next state.
-    fn close(&mut self) -> Option<(Open, u64)> {
+    fn take_open(&mut self) -> Option<(Open, u64)> {
         match std::mem::replace(&mut self.state, State::Parted) {
             State::Answering(open) => Some((open, 0)),
             State::Streaming { open, lost } => Some((open, lost)),
@@ -266,7 +266,7 @@ impl Connection {
                 Answer::fail(ErrorTag::AppUnavailable, "the server is stopping")
             }
         };
-        if let Some((open, lost)) = self.close() {
+        if let Some((open, lost)) = self.take_open() {
             self.say_lost(&open, lost);
             self.say(open.id.as_ref(), &last);
             self.out.tell(Event::Abandoned(open.number));
@@ -319,7 +319,7 @@ impl Connection {
         if let State::Streaming { lost, .. } = self.state
             && lost > 0
             && self.link.unsent() < self.config.watch
-            && let Some((open, _)) = self.close()
+            && let Some((open, _)) = self.take_open()
         {
             self.say_lost(&open, lost);
             self.state = State::Streaming { open, lost: 0 };
@@ -328,7 +328,7 @@ impl Connection {
 
     /// Leaves, whatever is open. Harmless when leaving already.
     fn part(&mut self, now: Now) {
-        if let Some((open, _)) = self.close() {
+        if let Some((open, _)) = self.take_open() {
             self.out.tell(Event::Abandoned(open.number));
         }
         self.state = State::Parted;

@@ -74,7 +74,7 @@ impl Answer {
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Reply(result) => result.get().len(),
-            Self::Fail(failure) => failure.message.len(),
+            Self::Fail(Failure { tag, message }) => tag.as_str().len() + message.len(),
             Self::Frame(data) => data.get().len(),
             Self::End(reason) => reason.len(),
         }

@@ -133,6 +133,16 @@ fn a_stream_is_followed_to_its_end() {
 }
 
 #[test]
+fn a_stream_may_end_before_its_first_frame() {
+    let mut bench = connected(config());
+    bench.command(call(1, "session.watch")).unwrap();
+    bench.bytes(LINK, "{\"stream\":\"end\",\"reason\":\"closed\"}\n");
+    bench.hear(LINK, Heard::Eof);
+    assert_eq!(told(&mut bench), ["1 end closed", "closed None"]);
+    assert_eq!(bench.at().as_micros(), 0, "nobody waited for a grace period");
+}
+
+#[test]
 fn a_stream_may_fail_or_break_off() {
     for (rest, expected) in [
         ("{\"ok\":false,\"error\":\"runner_error\",\"message\":\"m\"}\n", "1 fail m (runner_error)"),
@@ -205,6 +215,44 @@ fn an_answer_is_waited_for_for_two_minutes_after_the_one_before() {
 }
 
 #[test]
+fn the_clock_of_a_call_starts_when_it_can_be_sent() {
+    let mut bench = connecting(config());
+    bench.command(call(1, "a")).unwrap();
+    bench.pass(Duration::from_secs(9));
+    bench.hear(LINK, Heard::Opened(Peer::default()));
+    bench.pass(Duration::from_secs(119));
+    assert!(told(&mut bench).is_empty());
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(told(&mut bench), ["1 lost TimedOut", "closed None"]);
+    let mut bench = connected(config());
+    bench.command(call(1, "a")).unwrap();
+    bench.bytes(LINK, "{\"ok\":true}\n");
+    bench.pass(Duration::from_secs(1000));
+    bench.command(call(2, "b")).unwrap();
+    bench.pass(Duration::from_secs(119));
+    assert_eq!(told(&mut bench), ["1 reply null"]);
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(told(&mut bench), ["2 lost TimedOut", "closed None"]);
+    let mut bench = connected(config());
+    bench.command(call(1, "a")).unwrap();
+    bench.pass(Duration::from_secs(60));
+    bench.command(call(2, "b")).unwrap();
+    bench.pass(Duration::from_secs(60));
+    assert_eq!(told(&mut bench), ["1 lost TimedOut", "2 lost TimedOut", "closed None"]);
+}
+
+#[test]
+fn a_trace_can_hold_the_config_and_every_command() {
+    for command in [call(1, "a"), Command::Close] {
+        let json = serde_json::to_string(&command).unwrap();
+        assert_eq!(serde_json::from_str::<Command>(&json).unwrap(), command, "{json}");
+    }
+    let json = serde_json::to_string(&config()).unwrap();
+    let again: Config = serde_json::from_str(&json).unwrap();
+    assert_eq!(serde_json::to_string(&again).unwrap(), json);
+}
+
+#[test]
 fn a_client_without_a_limit_waits_for_ever_and_an_idle_one_has_no_clock() {
     let mut bench = connected(Config { answer: None, ..config() });
     bench.command(call(1, "session.wait")).unwrap();
@@ -222,7 +270,7 @@ fn the_clock_stands_still_while_our_own_reader_is_full() {
     bench.command(call(1, "a")).unwrap();
     bench.feed(Input::Hold(true));
     assert!(bench.wire(LINK).unread);
-    bench.pass(Duration::from_secs(3600));
+    bench.oversleep(Duration::from_secs(3600));
     bench.feed(Input::Hold(false));
     assert!(!bench.wire(LINK).unread);
     bench.pass(Duration::from_secs(119));

@@ -10,7 +10,8 @@ use agentline_core::{Address, Heard, Input, Limits, LinkId, Refused, Time};
 use super::bench::{Bench, Dice};
 
 const IDLE: Duration = Duration::from_secs(90);
-const WATCH: usize = 120;
+/// Four frames exactly.
+const WATCH: usize = 112;
 const SOFT: usize = 200;
 
 /// What a line of the client comes to.

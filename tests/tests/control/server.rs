@@ -306,7 +306,8 @@ fn silence_does_not_count_while_our_own_reader_is_full() {
     assert!(bench.wire(link).unread);
     let other = bench.accept(ME);
     assert!(bench.wire(other).unread, "a new client waits as well");
-    bench.pass(Duration::from_secs(3600));
+    bench.oversleep(Duration::from_secs(3600));
+    bench.bytes(link, "read before the hold was heard of");
     assert!(!bench.wire(link).half_closed);
     bench.feed(Input::Hold(false));
     assert!(!bench.wire(link).unread);
@@ -533,6 +534,24 @@ fn any_cut_of_the_input_gives_the_same_bytes_and_requests() {
         cuts.sort_unstable();
         assert_eq!(run(&cuts), whole, "{cuts:?}");
     }
+}
+
+#[test]
+fn a_trace_can_hold_the_config_and_every_command() {
+    let mut bench = serving(config()).0;
+    let link = bench.accept(ME);
+    bench.bytes(link, "{\"command\":\"echo\"}\n");
+    let (key, _) = request(&mut bench);
+    let answers =
+        [Answer::reply(&1), Answer::fail(ErrorTag::Busy, "m"), frame("a"), Answer::End("r".to_owned())];
+    let commands = answers.into_iter().map(|answer| Command::Answer(key, answer));
+    for command in commands.chain([Command::Shutdown("r".to_owned())]) {
+        let json = serde_json::to_string(&command).unwrap();
+        assert_eq!(serde_json::from_str::<Command>(&json).unwrap(), command, "{json}");
+    }
+    let json = serde_json::to_string(&config()).unwrap();
+    let again: Config = serde_json::from_str(&json).unwrap();
+    assert_eq!(serde_json::to_string(&again).unwrap(), json);
 }
 
 #[test]
