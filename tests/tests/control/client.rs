@@ -1,5 +1,6 @@
 //! The client: answers, streams, and every way in which an answer does not come.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use agentline_core::control::client::{Command, Config, Event, Lost};
@@ -370,6 +371,61 @@ fn any_cut_of_the_input_gives_the_same_events() {
         let mut cuts: Vec<_> = (0..dice.below(20)).map(|_| dice.below(stream.len())).collect();
         cuts.sort_unstable();
         assert_eq!(run(&cuts), whole, "{cuts:?}");
+    }
+}
+
+#[test]
+fn every_call_ends_once_whatever_the_server_does() {
+    const LINES: [&str; 8] = [
+        "{\"ok\":true}\n",
+        "{\"ok\":true,\"requestId\":\"2\"}\n",
+        "{\"ok\":false,\"requestId\":\"9\"}\n",
+        "{\"stream\":\"event\"}\n",
+        "{\"stream\":\"end\"}\n",
+        "{\"x\":1}\n",
+        "noise\n",
+        "{\"ok\":tr",
+    ];
+    for seed in 0..5000 {
+        let mut dice = Dice(seed);
+        let mut bench = connecting(config());
+        bench.acks = false;
+        let mut open = BTreeSet::new();
+        for _ in 0..40 {
+            let before = format!("{:?}", bench.machine);
+            match dice.below(16) {
+                0..5 => {
+                    let tag = u64::try_from(dice.below(4)).unwrap();
+                    match bench.command(call(tag, "x")) {
+                        Ok(()) => assert!(open.insert(Tag(tag))),
+                        Err(_) => assert_eq!(format!("{:?}", bench.machine), before),
+                    }
+                }
+                5..8 if !bench.wire(LINK).unread => bench.bytes(LINK, LINES[dice.below(LINES.len())]),
+                8..11 => bench.hear(LINK, Heard::Opened(Peer::default())),
+                11 => bench.ack(LINK),
+                12 => bench.pass(Duration::from_secs([1, 119, 120][dice.below(3)])),
+                13 => bench.feed(Input::Hold(dice.below(2) == 0)),
+                14 if dice.below(4) == 0 => {
+                    let ends = [Heard::Eof, Heard::WriteFailed, Heard::OpenFailed(OpenError::Refused)];
+                    bench.hear(LINK, ends[dice.below(3)]);
+                }
+                15 if dice.below(4) == 0 => drop(bench.command(Command::Close)),
+                _ => {}
+            }
+            for event in bench.told() {
+                match event {
+                    Event::Answered(tag, Answer::Frame(_)) => assert!(open.contains(&tag)),
+                    Event::Answered(tag, _) | Event::Lost(tag, _) => assert!(open.remove(&tag)),
+                    Event::Unexpected { .. } => {}
+                    Event::Closed(_) => assert!(open.is_empty()),
+                }
+            }
+            assert!(bench.ended || !open.is_empty() || bench.machine.waiting() == 0);
+        }
+        let _ = bench.command(Command::Close);
+        bench.pass(Duration::from_secs(20));
+        assert!(bench.ended && bench.wire(LINK).closed, "seed {seed}");
     }
 }
 
