@@ -56,7 +56,7 @@ impl Lines {
     }
 }
 
-/// The lines of one chunk. Drop it early and the rest of the chunk is lost.
+/// The lines of one chunk, to be taken until there is none or [`stop`](Feed::stop) is called.
 #[derive(Debug)]
 pub struct Feed<'a> {
     lines: &'a mut Lines,
@@ -66,13 +66,18 @@ pub struct Feed<'a> {
 }
 
 impl Feed<'_> {
+    /// Ends early and returns how many bytes at the end of the chunk no line was cut from; they are to be
+    /// fed again.
+    #[must_use]
+    pub fn stop(mut self) -> usize {
+        self.give_back();
+        self.rest.len()
+    }
+
     /// The next line; blank ones are passed over.
     #[expect(clippy::should_implement_trait, reason = "the line borrows from the feed")]
     pub fn next(&mut self) -> Option<Line<'_>> {
-        if std::mem::take(&mut self.lent) {
-            self.lines.carry.clear();
-            self.lines.carry.shrink_to(KEPT);
-        }
+        self.give_back();
         loop {
             let Some(end) = memchr(b'\n', self.rest) else {
                 return self.keep_rest();
@@ -99,6 +104,14 @@ impl Feed<'_> {
                     return line(&self.lines.carry);
                 }
             }
+        }
+    }
+
+    /// The carry that was lent by the last call is free again.
+    fn give_back(&mut self) {
+        if std::mem::take(&mut self.lent) {
+            self.lines.carry.clear();
+            self.lines.carry.shrink_to(KEPT);
         }
     }
 
@@ -193,6 +206,22 @@ mod tests {
             while feed.next().is_some() {}
             assert!(lines.held() <= 10);
         }
+    }
+
+    #[test]
+    fn a_feed_that_stops_says_what_is_left() {
+        let mut lines = Lines::new(10);
+        let mut feed = lines.feed(b"ab");
+        assert_eq!(feed.next(), None);
+        let chunk = b"c\nd\ne";
+        let mut feed = lines.feed(chunk);
+        assert_eq!(feed.next(), Some(Line::Text("abc")));
+        let left = feed.stop();
+        assert_eq!(left, 3);
+        let mut feed = lines.feed(&chunk[chunk.len() - left..]);
+        assert_eq!(feed.next(), Some(Line::Text("d")));
+        assert_eq!(feed.next(), None);
+        assert_eq!(lines.held(), 1);
     }
 
     #[test]

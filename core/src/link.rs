@@ -370,6 +370,12 @@ impl Link {
         matches!(self.inbound, Inbound::Held)
     }
 
+    /// Whether the peer has said its last byte.
+    #[must_use]
+    pub const fn has_ended(&self) -> bool {
+        matches!(self.inbound, Inbound::Ended)
+    }
+
     /// Whether the link is over.
     #[must_use]
     pub const fn is_closed(&self) -> bool {

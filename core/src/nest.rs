@@ -148,6 +148,14 @@ impl<K: Clone + Ord, M: Machine> Nest<K, M> {
         }
     }
 
+    /// Tells every child that whoever takes our events is full, or has room again.
+    pub fn hold_all(&mut self, now: Now, hold: bool) {
+        let keys: Vec<K> = self.children.keys().cloned().collect();
+        for key in keys {
+            self.hold(now, &key, hold);
+        }
+    }
+
     /// Moves the actions of touched children to `out` and returns the first event met. Call until `None`.
     pub fn next<E>(&mut self, ids: &mut Ids, out: &mut Outputs<E>) -> Option<(K, Told<M::Event>)> {
         while let Some(key) = self.touched.front().cloned() {

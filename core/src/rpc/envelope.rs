@@ -45,8 +45,11 @@ pub enum Frame<'a> {
 pub struct Flaw {
     /// What is wrong, for people.
     pub why: &'static str,
-    /// How it is to be answered: with this code, to this id. `None`: not at all, or errors would breed errors.
-    pub answer: Option<(i64, Id)>,
+    /// The id of the line; null where none could be read.
+    pub id: Id,
+    /// The error code to answer with. `None` for what may be a broken response: where both sides ask, an
+    /// answer to it could be taken for one to the peer's own request of that id.
+    pub answer: Option<i64>,
 }
 
 /// Classifies one line. Total: every line gives a frame.
@@ -55,23 +58,23 @@ pub struct Flaw {
 #[must_use]
 pub fn parse(line: &str, depth: usize) -> Frame<'_> {
     if is_deeper(line.as_bytes(), depth) {
-        return malformed("nested too deeply", Some((code::PARSE_ERROR, Id::null())));
+        return malformed("nested too deeply", Id::null(), Some(code::PARSE_ERROR));
     }
     let mut json = serde_json::Deserializer::from_str(line);
     let members = json.deserialize_any(Members).and_then(|members| json.end().map(|()| members));
     match members {
         Ok(Shape::Object(object)) => object.classify(),
-        Ok(Shape::Batch) => malformed("batches are not supported", Some((code::INVALID_REQUEST, Id::null()))),
-        Ok(Shape::Other) => malformed("not an object", Some((code::INVALID_REQUEST, Id::null()))),
+        Ok(Shape::Batch) => malformed("batches are not supported", Id::null(), Some(code::INVALID_REQUEST)),
+        Ok(Shape::Other) => malformed("not an object", Id::null(), Some(code::INVALID_REQUEST)),
         Err(error) if error.is_data() => {
-            malformed("a member is there twice", Some((code::INVALID_REQUEST, Id::null())))
+            malformed("a member is there twice", Id::null(), Some(code::INVALID_REQUEST))
         }
-        Err(_) => malformed("not JSON", Some((code::PARSE_ERROR, Id::null()))),
+        Err(_) => malformed("not JSON", Id::null(), Some(code::PARSE_ERROR)),
     }
 }
 
-fn malformed(why: &'static str, answer: Option<(i64, Id)>) -> Frame<'static> {
-    Frame::Malformed(Flaw { why, answer })
+fn malformed(why: &'static str, id: Id, answer: Option<i64>) -> Frame<'static> {
+    Frame::Malformed(Flaw { why, id, answer })
 }
 
 enum Shape<'a> {
@@ -95,40 +98,44 @@ impl<'a> Object<'a> {
     fn classify(self) -> Frame<'a> {
         let id = self.id.map(|raw| Id::from_token(raw.get()));
         let Some(method) = self.method else { return self.response(id) };
-        let reply_to = id.clone().flatten().unwrap_or_else(Id::null);
-        let answer = Some((code::INVALID_REQUEST, reply_to));
+        let invalid = |why| {
+            let id = id.clone().flatten().unwrap_or_else(Id::null);
+            malformed(why, id, Some(code::INVALID_REQUEST))
+        };
         if self.result.is_some() || self.error.is_some() {
-            return malformed("request and response at once", answer);
+            return invalid("request and response at once");
         }
         if self.jsonrpc.is_some_and(|version| version.get() != "\"2.0\"") {
-            return malformed("jsonrpc is not \"2.0\"", answer);
+            return invalid("jsonrpc is not \"2.0\"");
         }
-        let Some(method) = text(method) else { return malformed("method is not a string", answer) };
+        let Some(method) = text(method) else { return invalid("method is not a string") };
         let params = self.params.filter(|raw| raw.get() != "null");
         match id {
             None => Frame::Notification { method, params },
-            Some(None) => malformed("id is neither null, an integer nor a string", answer),
+            Some(None) => invalid("id is neither null, an integer nor a string"),
             Some(Some(id)) => Frame::Request { id, method, params },
         }
     }
 
     fn response(self, id: Option<Option<Id>>) -> Frame<'a> {
+        let id = id.map(|id| id.unwrap_or_else(Id::null));
+        let broken = |why| malformed(why, id.clone().unwrap_or_else(Id::null), None);
         let outcome = match (self.result, self.error) {
             (Some(result), None) => Ok(result),
             // Some peers write both, one of them null.
             (Some(result), Some(error)) if error.get() == "null" => Ok(result),
             (Some(result), Some(error)) if result.get() == "null" => Err(rpc_error(error)),
-            (Some(_), Some(_)) => return malformed("result and error at once", None),
+            (Some(_), Some(_)) => return broken("result and error at once"),
             (None, Some(error)) => Err(rpc_error(error)),
-            (None, None) if self.id.is_some() => return malformed("neither method nor result", None),
+            (None, None) if id.is_some() => return broken("neither method nor result"),
             (None, None) => {
-                return malformed("neither method nor id", Some((code::INVALID_REQUEST, Id::null())));
+                return malformed("neither method nor id", Id::null(), Some(code::INVALID_REQUEST));
             }
         };
         match (id, outcome) {
-            (Some(Some(id)), outcome) if id != Id::null() => Frame::Response { id, outcome },
+            (Some(id), outcome) if id != Id::null() => Frame::Response { id, outcome },
             (_, Err(error)) => Frame::Complaint(error),
-            (_, Ok(_)) => malformed("a result for no request", None),
+            (_, Ok(_)) => malformed("a result for no request", Id::null(), None),
         }
     }
 }
@@ -267,7 +274,7 @@ mod tests {
             Frame::Response { id, outcome: Ok(result) } => format!("result {id:?} {result}"),
             Frame::Response { id, outcome: Err(error) } => format!("error {id:?} {error}"),
             Frame::Complaint(error) => format!("complaint {error}"),
-            Frame::Malformed(Flaw { why, answer }) => format!("malformed: {why}; answer {answer:?}"),
+            Frame::Malformed(Flaw { why, id, answer }) => format!("malformed: {why}; {id:?} {answer:?}"),
         }
     }
 
@@ -290,36 +297,36 @@ mod tests {
             (r#"{"id":1,"error":"x"}"#, "error 1 the peer sent an error that cannot be read (-32603)"),
             (r#"{"id":null,"error":{"code":-32700,"message":"x"}}"#, "complaint x (-32700)"),
             (r#"{"error":{"code":-32700,"message":"x"}}"#, "complaint x (-32700)"),
-            (r#"{"id":null,"result":{}}"#, "malformed: a result for no request; answer None"),
-            (r#"{"id":1}"#, "malformed: neither method nor result; answer None"),
-            (r#"{"id":1,"result":1,"error":{}}"#, "malformed: result and error at once; answer None"),
-            ("{}", "malformed: neither method nor id; answer Some((-32600, null))"),
-            ("[]", "malformed: batches are not supported; answer Some((-32600, null))"),
+            (r#"{"id":null,"result":{}}"#, "malformed: a result for no request; null None"),
+            (r#"{"id":1}"#, "malformed: neither method nor result; 1 None"),
+            (r#"{"id":1,"result":1,"error":{}}"#, "malformed: result and error at once; 1 None"),
+            ("{}", "malformed: neither method nor id; null Some(-32600)"),
+            ("[]", "malformed: batches are not supported; null Some(-32600)"),
             (
                 r#"[{"id":1,"method":"m"}]"#,
-                "malformed: batches are not supported; answer Some((-32600, null))",
+                "malformed: batches are not supported; null Some(-32600)",
             ),
-            ("42", "malformed: not an object; answer Some((-32600, null))"),
-            ("\"x\"", "malformed: not an object; answer Some((-32600, null))"),
-            ("null", "malformed: not an object; answer Some((-32600, null))"),
-            ("junk", "malformed: not JSON; answer Some((-32700, null))"),
-            (r#"{"method":"m"} x"#, "malformed: not JSON; answer Some((-32700, null))"),
+            ("42", "malformed: not an object; null Some(-32600)"),
+            ("\"x\"", "malformed: not an object; null Some(-32600)"),
+            ("null", "malformed: not an object; null Some(-32600)"),
+            ("junk", "malformed: not JSON; null Some(-32700)"),
+            (r#"{"method":"m"} x"#, "malformed: not JSON; null Some(-32700)"),
             (
                 r#"{"method":"m","id":1,"id":2}"#,
-                "malformed: a member is there twice; answer Some((-32600, null))",
+                "malformed: a member is there twice; null Some(-32600)",
             ),
             (
                 r#"{"method":"m","id":1.5}"#,
-                "malformed: id is neither null, an integer nor a string; answer Some((-32600, null))",
+                "malformed: id is neither null, an integer nor a string; null Some(-32600)",
             ),
-            (r#"{"method":7,"id":3}"#, "malformed: method is not a string; answer Some((-32600, 3))"),
+            (r#"{"method":7,"id":3}"#, "malformed: method is not a string; 3 Some(-32600)"),
             (
                 r#"{"jsonrpc":"1.0","method":"m","id":3}"#,
-                "malformed: jsonrpc is not \"2.0\"; answer Some((-32600, 3))",
+                "malformed: jsonrpc is not \"2.0\"; 3 Some(-32600)",
             ),
             (
                 r#"{"method":"m","id":3,"result":1}"#,
-                "malformed: request and response at once; answer Some((-32600, 3))",
+                "malformed: request and response at once; 3 Some(-32600)",
             ),
         ];
         for (line, expected) in table {
