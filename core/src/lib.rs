@@ -1,5 +1,6 @@
 //! Sans-IO state machines for the channels that coding agents speak.
 
+pub mod attach;
 pub mod limits;
 pub mod lines;
 pub mod link;

@@ -8,6 +8,7 @@ mod id;
 mod pending;
 mod write;
 
+pub(crate) use envelope::text;
 pub use envelope::{Flaw, Frame, parse};
 pub use id::Id;
 pub use pending::Pending;
