@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::wire::{self, AgentInfo, HEALTHY, Method, NOT_ADMITTED, Reply, Welcome};
+use super::wire::{self, AgentInfo, Answer, HEALTHY, Method, NOT_ADMITTED, Welcome};
 use crate::limits::{Graces, Limits};
 use crate::lines::{Line, Lines};
 use crate::link::{Link, Report};
@@ -35,7 +35,7 @@ pub(super) enum Ask {
 #[derive(Debug)]
 pub(super) enum Tell {
     /// The outcome of what was asked.
-    Answer(Result<Reply, RpcError>),
+    Answer(Result<Answer, RpcError>),
     /// The session is over.
     Leave,
 }
@@ -105,7 +105,7 @@ impl Machine for Conn {
                 let id = id.take();
                 self.stage = Stage::Admitted;
                 match outcome {
-                    Ok(reply) => self.reply(id.as_ref(), &reply),
+                    Ok(answer) => self.reply(id.as_ref(), &answer),
                     Err(error) => self.refuse(id.as_ref(), &error),
                 }
             }

@@ -31,7 +31,8 @@ impl Default for Limits {
         };
         Self {
             link,
-            graces: Graces::default(),
+            // Both ends follow an end of input at once, unless a turn keeps them.
+            graces: Graces { eof: Duration::from_millis(500), ..Graces::default() },
             connections: 512,
             wait: Duration::from_secs(600),
             settle: Duration::from_secs(1),

@@ -1,5 +1,8 @@
 //! attach
 
+pub mod caller;
+pub mod canceller;
+pub mod client;
 mod conn;
 pub mod files;
 mod limits;
@@ -8,7 +11,10 @@ pub mod server;
 mod turns;
 mod wire;
 
+pub use caller::Caller;
+pub use canceller::Canceller;
+pub use client::{Client, Ending, Failure, Fault, Target};
 pub use limits::Limits;
 pub use server::Server;
 pub use turns::{Injection, PromptId};
-pub use wire::{AgentInfo, Session, Stop, Turn};
+pub use wire::{AgentInfo, Answer, Session, Stop, Turn};

@@ -138,9 +138,8 @@ impl Record {
         if let Some(exact) = records.iter().find(|record| record.peer_id == word) {
             return Ok(exact);
         }
-        let meant = |record: &&Self| {
-            !word.is_empty() && (record.name == word || record.peer_id.starts_with(word))
-        };
+        let meant =
+            |record: &&Self| !word.is_empty() && (record.name == word || record.peer_id.starts_with(word));
         let found: Vec<&Self> = records.iter().filter(meant).collect();
         match found[..] {
             [] => Err(NotFound::Nobody),
@@ -252,5 +251,7 @@ impl Transport {
 
 /// Whether a peer id can stand in a file name without leaving its folder.
 fn is_peer_id(id: &str) -> bool {
-    !id.is_empty() && id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    !id.is_empty()
+        && id.len() <= 64
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }

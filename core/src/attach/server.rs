@@ -8,7 +8,7 @@ use super::files;
 use super::limits::Limits;
 use super::presence::{Attachment, Record};
 use super::turns::{Injection, PromptId, Turns};
-use super::wire::{AgentInfo, NOT_ADMITTED, Reply, Session};
+use super::wire::{AgentInfo, Answer, NOT_ADMITTED, Session};
 use crate::machine::{
     Address, Change, Deadline, Ids, Input, Machine, Now, OpenError, Output, Outputs, Refused, Store,
     StoreFailed, Time, soonest,
@@ -225,10 +225,10 @@ impl Server {
                 }
             }
             let is_watched = |conn| self.serve.conns.get(&conn).is_some_and(Conn::is_watched);
-            if let Some((prompt, text)) = self.turns.begin(now, is_watched) {
-                self.out.tell(Event::PromptReceived { prompt, text });
-            } else if let Some((conn, outcome)) = self.turns.pop() {
+            if let Some((conn, outcome)) = self.turns.pop() {
                 self.answer(now, conn, outcome);
+            } else if let Some((prompt, text)) = self.turns.begin(now, is_watched) {
+                self.out.tell(Event::PromptReceived { prompt, text });
             } else {
                 break;
             }
@@ -249,13 +249,13 @@ impl Server {
                 let session_id = self.record.session_id.clone().unwrap_or(self.record.peer_id.clone());
                 let session =
                     Session { session_id, cwd: self.record.cwd.clone(), busy: self.turns.is_running() };
-                self.answer(now, conn, Ok(Reply::Loaded(session)));
+                self.answer(now, conn, Ok(Answer::Session(session)));
             }
             Ask::Prompt { text, .. } => self.turns.enqueue(conn, text),
             Ask::Cancel { .. } => {
                 self.turns.cancel();
                 self.out.tell(Event::CancelReceived);
-                self.answer(now, conn, Ok(Reply::Done {}));
+                self.answer(now, conn, Ok(Answer::Done {}));
             }
         }
     }
@@ -270,7 +270,7 @@ impl Server {
         }
     }
 
-    fn answer(&mut self, now: Now, conn: u32, outcome: Result<Reply, RpcError>) {
+    fn answer(&mut self, now: Now, conn: u32, outcome: Result<Answer, RpcError>) {
         // Refused only when the client is leaving: then nobody waits for it.
         let _ = self.serve.conns.command(now, &conn, Tell::Answer(outcome));
     }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::limits::Limits;
-use super::wire::{Reply, Turn};
+use super::wire::{Answer, Turn};
 use crate::machine::{Deadline, Now, Refused, Time};
 use crate::rpc::{RpcError, code};
 
@@ -49,7 +49,7 @@ pub(super) struct Turns {
 }
 
 /// The connection whose prompt is over, and the answer to it.
-pub(super) type Over = (u32, Result<Reply, RpcError>);
+pub(super) type Over = (u32, Result<Answer, RpcError>);
 
 #[derive(Debug)]
 struct Wait {
@@ -64,7 +64,10 @@ enum Stage {
     Asked,
     Steered,
     /// The turn that took the words has ended; words that came too late for it start another one at once.
-    Settling { until: Time, answer: Option<String> },
+    Settling {
+        until: Time,
+        answer: Option<String>,
+    },
     Queued,
     Running,
 }
@@ -92,11 +95,7 @@ impl Turns {
     }
 
     /// The next prompt to hand over. One is waited for at a time, unless its client may be gone.
-    pub(super) fn begin(
-        &mut self,
-        now: Now,
-        is_watched: impl Fn(u32) -> bool,
-    ) -> Option<(PromptId, String)> {
+    pub(super) fn begin(&mut self, now: Now, is_watched: impl Fn(u32) -> bool) -> Option<(PromptId, String)> {
         if self.line.is_empty() || self.waits.values().any(|wait| is_watched(wait.conn)) {
             return None;
         }
@@ -119,7 +118,7 @@ impl Turns {
                 wait.stage = Stage::Settling { until: now.mono + self.settle, answer: None };
             }
             Injection::Queued => wait.stage = Stage::Queued,
-            Injection::Unknown => self.finish(id, Ok(Reply::Ended(Turn::pending()))),
+            Injection::Unknown => self.finish(id, Ok(Answer::Turn(Turn::pending()))),
             Injection::Failed(why) => self.finish(id, Err(RpcError::new(code::INTERNAL_ERROR, why))),
         }
         Ok(())
@@ -220,14 +219,14 @@ impl Turns {
         let over = &mut self.over;
         self.waits.retain(|_, wait| match end(wait) {
             Some(turn) => {
-                over.push_back((wait.conn, Ok(Reply::Ended(turn))));
+                over.push_back((wait.conn, Ok(Answer::Turn(turn))));
                 false
             }
             None => true,
         });
     }
 
-    fn finish(&mut self, id: PromptId, outcome: Result<Reply, RpcError>) {
+    fn finish(&mut self, id: PromptId, outcome: Result<Answer, RpcError>) {
         if let Some(wait) = self.waits.remove(&id) {
             self.over.push_back((wait.conn, outcome));
         }

@@ -148,8 +148,8 @@ impl Serialize for Turn {
 }
 
 impl Turn {
-    /// From a result; `None` when it names no stop reason.
-    pub(super) fn from_result(raw: &RawValue) -> Option<Self> {
+    /// `None` when the result names no stop reason.
+    fn from_result(raw: &RawValue) -> Option<Self> {
         let result: TurnResult = serde_json::from_str(raw.get()).ok()?;
         let stop = match result {
             TurnResult { agentica_pending: true, .. } => Stop::Pending,
@@ -160,13 +160,27 @@ impl Turn {
     }
 }
 
-/// What a server answers.
+/// The answer to a request.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
-pub(super) enum Reply {
-    Loaded(Session),
-    Ended(Turn),
+pub enum Answer {
+    /// To a load: the session.
+    Session(Session),
+    /// To a prompt: how its turn ended.
+    Turn(Turn),
+    /// To a ping or a cancel.
     Done {},
+}
+
+impl Answer {
+    /// From a result; `None` when it cannot be read.
+    pub(super) fn from_result(method: Method, raw: &RawValue) -> Option<Self> {
+        match method {
+            Method::Load => serde_json::from_str(raw.get()).ok().map(Self::Session),
+            Method::Prompt => Turn::from_result(raw).map(Self::Turn),
+            Method::Initialize | Method::Cancel | Method::Ping => Some(Self::Done {}),
+        }
+    }
 }
 
 /// The result of `ping`.
@@ -235,10 +249,7 @@ pub(super) fn welcome(raw: &RawValue) -> Option<(u64, AgentInfo)> {
 #[serde(untagged)]
 pub(super) enum Params<'a> {
     #[serde(rename_all = "camelCase")]
-    Initialize {
-        auth_token: &'a str,
-        client_capabilities: Empty,
-    },
+    Initialize { auth_token: &'a str, client_capabilities: Empty },
     #[serde(rename_all = "camelCase")]
     Prompt {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -246,7 +257,7 @@ pub(super) enum Params<'a> {
         prompt: [TextBlock<'a>; 1],
     },
     #[serde(rename_all = "camelCase")]
-    Session {
+    Other {
         #[serde(skip_serializing_if = "Option::is_none")]
         session_id: Option<&'a str>,
     },

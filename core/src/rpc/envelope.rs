@@ -303,28 +303,19 @@ mod tests {
             (r#"{"id":1,"result":1,"error":{}}"#, "malformed: result and error at once; 1 None"),
             ("{}", "malformed: neither method nor id; null Some(-32600)"),
             ("[]", "malformed: batches are not supported; null Some(-32600)"),
-            (
-                r#"[{"id":1,"method":"m"}]"#,
-                "malformed: batches are not supported; null Some(-32600)",
-            ),
+            (r#"[{"id":1,"method":"m"}]"#, "malformed: batches are not supported; null Some(-32600)"),
             ("42", "malformed: not an object; null Some(-32600)"),
             ("\"x\"", "malformed: not an object; null Some(-32600)"),
             ("null", "malformed: not an object; null Some(-32600)"),
             ("junk", "malformed: not JSON; null Some(-32700)"),
             (r#"{"method":"m"} x"#, "malformed: not JSON; null Some(-32700)"),
-            (
-                r#"{"method":"m","id":1,"id":2}"#,
-                "malformed: a member is there twice; null Some(-32600)",
-            ),
+            (r#"{"method":"m","id":1,"id":2}"#, "malformed: a member is there twice; null Some(-32600)"),
             (
                 r#"{"method":"m","id":1.5}"#,
                 "malformed: id is neither null, an integer nor a string; null Some(-32600)",
             ),
             (r#"{"method":7,"id":3}"#, "malformed: method is not a string; 3 Some(-32600)"),
-            (
-                r#"{"jsonrpc":"1.0","method":"m","id":3}"#,
-                "malformed: jsonrpc is not \"2.0\"; 3 Some(-32600)",
-            ),
+            (r#"{"jsonrpc":"1.0","method":"m","id":3}"#, "malformed: jsonrpc is not \"2.0\"; 3 Some(-32600)"),
             (
                 r#"{"method":"m","id":3,"result":1}"#,
                 "malformed: request and response at once; 3 Some(-32600)",
