@@ -150,7 +150,7 @@ impl Serialize for Turn {
 impl Turn {
     /// `None` when the result names no stop reason.
     fn from_result(raw: &RawValue) -> Option<Self> {
-        let result: TurnResult = serde_json::from_str(raw.get()).ok()?;
+        let result: TurnResult = object(raw)?;
         let stop = match result {
             TurnResult { agentica_pending: true, .. } => Stop::Pending,
             TurnResult { stop_reason, .. } if stop_reason.is_empty() => return None,
@@ -176,7 +176,7 @@ impl Answer {
     /// From a result; `None` when it cannot be read.
     pub(super) fn from_result(method: Method, raw: &RawValue) -> Option<Self> {
         match method {
-            Method::Load => serde_json::from_str(raw.get()).ok().map(Self::Session),
+            Method::Load => object(raw).map(Self::Session),
             Method::Prompt => Turn::from_result(raw).map(Self::Turn),
             Method::Initialize | Method::Cancel | Method::Ping => Some(Self::Done {}),
         }
@@ -236,7 +236,7 @@ pub(super) fn welcome(raw: &RawValue) -> Option<(u64, AgentInfo)> {
         name: String,
         version: Option<Box<RawValue>>,
     }
-    let read: Read = serde_json::from_str(raw.get()).ok()?;
+    let read: Read = object(raw)?;
     let version = read.agent_info.version.map_or_else(String::new, |raw| {
         // agentica writes a number.
         serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
@@ -286,7 +286,7 @@ pub(super) fn token(params: Option<&RawValue>) -> Option<Cow<'_, str>> {
         #[serde(borrow, rename = "authToken")]
         token: &'a RawValue,
     }
-    let read: Read = serde_json::from_str(params?.get()).ok()?;
+    let read: Read = object(params?)?;
     text(read.token)
 }
 
@@ -302,7 +302,7 @@ pub(super) fn session(params: Option<&RawValue>) -> Result<Option<String>, RpcEr
         session: Option<&'a RawValue>,
     }
     let Some(params) = given(params) else { return Ok(None) };
-    let read: Read = serde_json::from_str(params.get()).map_err(|_| not_an_object())?;
+    let read: Read = object(params).ok_or_else(not_an_object)?;
     Ok(named(read.session))
 }
 
@@ -321,7 +321,7 @@ pub(super) fn prompt(params: Option<&RawValue>) -> Result<(Option<String>, Strin
     }
     let missing = || RpcError::invalid_params("prompt must be a string or a list of text blocks");
     let params = given(params).ok_or_else(missing)?;
-    let read: Read = serde_json::from_str(params.get()).map_err(|_| not_an_object())?;
+    let read: Read = object(params).ok_or_else(not_an_object)?;
     let raw = read.prompt.ok_or_else(missing)?;
     let words = match raw.get().as_bytes().first() {
         Some(b'"') => text(raw).ok_or_else(missing)?.trim().to_owned(),
@@ -383,7 +383,7 @@ impl<'a> Block<'a> {
         if let Some(kind) = kind {
             return Self::Other(kind.into());
         }
-        let Ok(read) = serde_json::from_str::<Read>(raw.get()) else {
+        let Some(read) = object::<Read>(raw) else {
             return Self::Other("unreadable".into());
         };
         match (read.r#type.and_then(text), read.text) {
@@ -395,6 +395,11 @@ impl<'a> Block<'a> {
             (Some(kind), _) => Self::Other(kind),
         }
     }
+}
+
+/// Reads an object: for serde, a list of the members' values would do as well.
+fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
+    raw.get().starts_with('{').then(|| serde_json::from_str(raw.get()).ok()).flatten()
 }
 
 /// Absent, null and the empty values that Python takes for nothing count as no parameters.
