@@ -103,6 +103,11 @@ pub struct Now {
     pub unix: Duration,
 }
 
+/// The caller's name for a command that expects an answer; echoed in the event that brings it.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Tag(pub u64);
+
 /// Names one byte link of a machine. Given out by the machine, never by a runtime.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -1097,7 +1097,7 @@ fn a_session_that_leaves_answers_what_it_took_and_refuses_the_rest() {
     desk.prompt(first, 2, "one");
     desk.prompt(second, 3, "two");
     desk.start();
-    desk.run([Command::Stop]);
+    desk.run([Command::Shutdown]);
     assert_eq!(desk.read(first), PENDING);
     assert_eq!(failed(&desk.read(second)), error("3", -32603));
     assert!(desk.files.is_empty(), "record and token are gone");
@@ -1116,7 +1116,7 @@ fn a_session_that_leaves_answers_what_it_took_and_refuses_the_rest() {
 fn clients_that_do_not_follow_hold_nobody_up() {
     let mut desk = Desk::new();
     desk.enter();
-    desk.run([Command::Stop]);
+    desk.run([Command::Shutdown]);
     desk.pass(Duration::from_secs(1));
     assert!(desk.ended);
 }
@@ -1134,7 +1134,7 @@ fn token_and_record_are_there_from_listening_to_stop_only() {
     assert_eq!(record["attach_socket"], SOCKET);
     assert_eq!(record["updated_at"], 1_700_000_000.0);
     assert_eq!(record["busy"], false);
-    desk.run([Command::Stop]);
+    desk.run([Command::Shutdown]);
     assert!(desk.files.is_empty());
 }
 
@@ -1163,7 +1163,7 @@ fn a_start_that_fails_leaves_nothing_behind() {
 #[test]
 fn a_session_that_leaves_while_it_starts_leaves_nothing_behind() {
     let mut desk = Desk::opening(config());
-    desk.run([Command::Stop]);
+    desk.run([Command::Shutdown]);
     assert!(desk.ended && desk.files.is_empty());
     desk.heard(desk.listener, Heard::Opened(Peer::default()));
 }

@@ -85,7 +85,7 @@ impl Machine for Caller {
             Command::Ask(ask) => {
                 let session = match &ask {
                     client::Command::Prompt { session, .. } => session.clone(),
-                    client::Command::Load { .. } | client::Command::Ping | client::Command::Leave => None,
+                    client::Command::Load { .. } | client::Command::Ping | client::Command::Shutdown => None,
                 };
                 self.client.command(now, &(), ask)?;
                 self.session = session;

@@ -95,7 +95,7 @@ impl Canceller {
                 let _ = self.client.leave(now);
             }
             Event::Closed(ending) => self.done(Err(Failure::Closed(ending))),
-            Event::Stray(_) => {}
+            Event::Noticed(_) => {}
         }
     }
 

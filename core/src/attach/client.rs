@@ -43,7 +43,7 @@ pub enum Command {
     /// Asks whether somebody is there.
     Ping,
     /// Leaves. A turn goes on without us.
-    Leave,
+    Shutdown,
 }
 
 /// What the caller is told.
@@ -53,8 +53,8 @@ pub enum Event {
     Ready(AgentInfo),
     /// What came of the request. Exactly one for each that was not refused.
     Answered(Result<Answer, Failure>),
-    /// A line that answers nothing, for logs. It changed nothing.
-    Stray(&'static str),
+    /// A line that answers nothing; worth knowing, needs no reaction.
+    Noticed(&'static str),
     /// The connection is over. The last event.
     Closed(Ending),
 }
@@ -98,7 +98,7 @@ pub enum Fault {
     Impostor(Peer),
     /// The token was refused.
     #[error("the token was refused: {0}")]
-    Denied(Box<RpcError>),
+    Refused(Box<RpcError>),
     /// It speaks another version of the channel.
     #[error("it speaks version {0} of the channel, not {VERSION}")]
     WrongVersion(u64),
@@ -107,7 +107,7 @@ pub enum Fault {
     NotAttach,
     /// It did not answer within [`Limits::answer`].
     #[error("it does not answer")]
-    Silent,
+    TimedOut,
     /// It wrote a line over [`Limits::link`].
     #[error("it wrote a line that is too long")]
     LineTooLong,
@@ -177,7 +177,7 @@ impl Machine for Client {
         if let Some((until, _)) = self.silence()
             && until <= now.mono
         {
-            self.end(now, Ending::Fault(Fault::Silent));
+            self.end(now, Ending::Fault(Fault::TimedOut));
         }
         self.step(now);
     }
@@ -194,7 +194,7 @@ impl Machine for Client {
                 self.request(now, Method::Prompt, &Params::prompt(session.as_deref(), &text))
             }
             Command::Ping => self.request(now, Method::Ping, &Params::Other { session_id: None }),
-            Command::Leave => self.leave(now),
+            Command::Shutdown => self.leave(now),
         }
     }
 
@@ -285,7 +285,7 @@ impl Client {
         match line {
             _ if matches!(self.stage, Stage::Leaving(_) | Stage::Over) => {}
             Line::Text(text) => self.frame(now, rpc::parse(text, self.target.limits.link.depth)),
-            Line::NotUtf8(_) => self.out.tell(Event::Stray("not UTF-8")),
+            Line::NotUtf8(_) => self.out.tell(Event::Noticed("not UTF-8")),
             Line::TooLong => self.end(now, Ending::Fault(Fault::LineTooLong)),
         }
     }
@@ -307,12 +307,12 @@ impl Client {
             (Frame::Complaint(error), Stage::Asking { .. }) => {
                 self.answered(Err(Failure::Refused(error.into())));
             }
-            (Frame::Malformed(flaw), _) => self.out.tell(Event::Stray(flaw.why)),
+            (Frame::Malformed(flaw), _) => self.out.tell(Event::Noticed(flaw.why)),
             (Frame::Response { .. } | Frame::Complaint(_), _) => {
-                self.out.tell(Event::Stray("an answer to nothing"));
+                self.out.tell(Event::Noticed("an answer to nothing"));
             }
             (Frame::Request { .. } | Frame::Notification { .. }, _) => {
-                self.out.tell(Event::Stray("sessions do not ask"));
+                self.out.tell(Event::Noticed("sessions do not ask"));
             }
         }
     }
@@ -325,7 +325,7 @@ impl Client {
             }
             Ok(Some((version, _))) => Fault::WrongVersion(version),
             Ok(None) => Fault::NotAttach,
-            Err(error) => Fault::Denied(error.into()),
+            Err(error) => Fault::Refused(error.into()),
         };
         self.end(now, Ending::Fault(fault));
     }

@@ -10,9 +10,8 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde::{Deserialize, Serialize as SerializeDerive};
-use serde_json::value::RawValue;
 
-use crate::rpc;
+use crate::rpc::{self, Json};
 
 /// A record is dead when it is older than this: five heartbeats.
 pub const STALE: Duration = Duration::from_secs(150);
@@ -20,7 +19,7 @@ pub const STALE: Duration = Duration::from_secs(150);
 /// What a session says of itself in `live/<peer_id>.json`.
 ///
 /// The members that are acted upon are read leniently, each by itself; all others are kept as they are.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Record {
     /// Names the session, its socket and its files.
     pub peer_id: String,
@@ -39,7 +38,7 @@ pub struct Record {
     /// When it was written, since the Unix epoch.
     pub updated_at: Duration,
     /// All other members, by name.
-    pub details: BTreeMap<String, Box<RawValue>>,
+    pub details: BTreeMap<String, Json>,
 }
 
 /// Why a file is no record.
@@ -82,7 +81,7 @@ impl Record {
     ///
     /// There is nothing in it that names a session.
     pub fn read(bytes: &[u8]) -> Result<Self, BadRecord> {
-        let mut members: BTreeMap<String, Box<RawValue>> =
+        let mut members: BTreeMap<String, Json> =
             serde_json::from_slice(bytes).map_err(|_| BadRecord::NotAnObject)?;
         let peer_id: String = take(&mut members, "peer_id");
         if !is_peer_id(&peer_id) {
@@ -112,9 +111,7 @@ impl Record {
 
     /// Sets one of the other members.
     pub fn set<T: Serialize + ?Sized>(&mut self, member: &str, value: &T) {
-        if let Ok(raw) = RawValue::from_string(rpc::to_json(value)) {
-            self.details.insert(member.to_owned(), raw);
-        }
+        self.details.insert(member.to_owned(), Json::new(value));
     }
 
     /// Whether the session lives. `is_running`: whether its process can be signalled, or only may not be.
@@ -207,7 +204,7 @@ const MEMBERS: [&str; 28] = [
 ];
 
 /// Takes a member out; one of another type counts as absent.
-fn take<T: Default + DeserializeOwned>(members: &mut BTreeMap<String, Box<RawValue>>, name: &str) -> T {
+fn take<T: Default + DeserializeOwned>(members: &mut BTreeMap<String, Json>, name: &str) -> T {
     members.remove(name).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 

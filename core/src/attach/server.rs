@@ -53,7 +53,7 @@ pub enum Command {
     /// The session has something else to say of itself.
     Publish(Box<Record>),
     /// The session is leaving.
-    Stop,
+    Shutdown,
 }
 
 /// What the host is told.
@@ -195,7 +195,7 @@ impl Machine for Server {
                 self.record = *record;
                 self.publish(now);
             }
-            Command::Stop => self.close(now, Why::Stopped),
+            Command::Shutdown => self.close(now, Why::Stopped),
         }
         self.settle(now);
         Ok(())

@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::rpc::{RpcError, code, text};
+use crate::rpc::{Json, RpcError, code, or_default, text};
 
 /// The version of this channel. Not ACP's, though it is written in the same place.
 pub(super) const VERSION: u64 = 1;
@@ -234,7 +233,7 @@ pub(super) fn welcome(raw: &RawValue) -> Option<(u64, AgentInfo)> {
     struct Info {
         #[serde(deserialize_with = "or_default")]
         name: String,
-        version: Option<Box<RawValue>>,
+        version: Option<Json>,
     }
     let read: Read = object(raw)?;
     let version = read.agent_info.version.map_or_else(String::new, |raw| {
@@ -421,14 +420,4 @@ fn named(session: Option<&RawValue>) -> Option<String> {
 fn text_or_number(raw: &RawValue) -> Option<Cow<'_, str>> {
     let number = raw.get().starts_with(|first: char| first == '-' || first.is_ascii_digit());
     if number { Some(raw.get().into()) } else { text(raw) }
-}
-
-/// A member of another type than ours counts as absent: it must not hide the rest of the message.
-fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: serde::Deserializer<'de>,
-    T: Default + DeserializeOwned,
-{
-    let raw = Box::<RawValue>::deserialize(deserializer)?;
-    Ok(serde_json::from_str(raw.get()).unwrap_or_default())
 }

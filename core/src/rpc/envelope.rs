@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Id, RpcError, code};
+use super::{Id, Json, RpcError, code};
 
 /// A line, classified by which members it has.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ fn rpc_error(raw: &RawValue) -> RpcError {
     serde_json::from_str(raw.get()).unwrap_or_else(|_| RpcError {
         code: code::INTERNAL_ERROR,
         message: "the peer sent an error that cannot be read".to_owned(),
-        data: Some(raw.to_owned()),
+        data: Some(Json::from(raw)),
     })
 }
 

@@ -5,20 +5,22 @@
 
 mod envelope;
 mod id;
+mod json;
 mod pending;
 mod write;
 
 pub(crate) use envelope::text;
 pub use envelope::{Flaw, Frame, parse};
 pub use id::Id;
+pub use json::Json;
+pub(crate) use json::or_default;
 pub use pending::Pending;
 pub use write::{notification, reply, reply_error, request, to_json};
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 /// The error of a JSON-RPC response.
-#[derive(Clone, Debug, Serialize, Deserialize, thiserror::Error)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct RpcError {
     /// What kind of failure, see the constants of [`code`].
@@ -28,7 +30,7 @@ pub struct RpcError {
     pub message: String,
     /// More, as the peer wrote it. May hold secrets: not for logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<Box<RawValue>>,
+    pub data: Option<Json>,
 }
 
 impl RpcError {
@@ -50,15 +52,6 @@ impl RpcError {
         Self::new(code::INVALID_PARAMS, why)
     }
 }
-
-impl PartialEq for RpcError {
-    fn eq(&self, other: &Self) -> bool {
-        let data = |error: &Self| error.data.as_ref().map(|raw| raw.get().to_owned());
-        self.code == other.code && self.message == other.message && data(self) == data(other)
-    }
-}
-
-impl Eq for RpcError {}
 
 /// The error codes of JSON-RPC and of ACP (spec/protocol, "Error codes").
 pub mod code {

@@ -1,0 +1,429 @@
+//! What goes into a client and what comes out of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::acp::peer::{Closed, Notice, Notified, RequestKey};
+use crate::acp::permission::{PermissionOutcome, PermissionRequest};
+use crate::acp::services::ServiceRequest;
+use crate::acp::session::{
+    AgentCapabilities, AuthMethod, ClientCapabilities, ConfigOption, ConfigValue, Implementation,
+    SessionList, SessionSetup, SessionState,
+};
+use crate::acp::turn::StopReason;
+use crate::acp::update::{Speaker, Update};
+use crate::acp::{ContentBlock, Json, SessionId};
+use crate::limits::{Graces, Limits};
+use crate::machine::{Open, Tag};
+use crate::rpc::RpcError;
+
+/// What a client starts from.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Config {
+    /// How to reach the agent.
+    pub open: Open,
+    /// Who we are.
+    #[serde(default)]
+    pub info: Option<Implementation>,
+    /// What we offer. Requests for anything else are answered "method not found".
+    #[serde(default)]
+    pub capabilities: ClientCapabilities,
+    /// Requests of extensions that the application answers, by method.
+    #[serde(default)]
+    pub extensions: Vec<String>,
+    /// Tell each line of the agent before what it means.
+    #[serde(default)]
+    pub raw: bool,
+    /// How long the agent may take.
+    #[serde(default)]
+    pub timeouts: Timeouts,
+    /// Sizes and counts.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Steps of the teardown.
+    #[serde(default)]
+    pub graces: Graces,
+}
+
+impl Config {
+    /// A client with the default limits that offers nothing.
+    #[must_use]
+    pub fn new(open: Open) -> Self {
+        Self {
+            open,
+            info: None,
+            capabilities: ClientCapabilities::default(),
+            extensions: Vec::new(),
+            raw: false,
+            timeouts: Timeouts::default(),
+            limits: Limits::default(),
+            graces: Graces::default(),
+        }
+    }
+}
+
+/// How long the agent may take. The protocol itself has no clocks; `None` waits for ever.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Timeouts {
+    /// For `initialize`. The slowest measured agent needs 11 s on a busy machine.
+    pub initialize: Option<Duration>,
+    /// For opening a session: some agents start their engine only then.
+    pub session: Option<Duration>,
+    /// For a login: a person may have to visit a page.
+    pub authenticate: Option<Duration>,
+    /// For every other request but a prompt.
+    pub request: Option<Duration>,
+    /// Silence during a turn; not counted while a question of the agent is open or our reader is full.
+    pub silence: Option<Duration>,
+    /// For the end of a turn that was cancelled.
+    pub cancel: Option<Duration>,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            initialize: Some(Duration::from_secs(60)),
+            session: Some(Duration::from_secs(60)),
+            authenticate: Some(Duration::from_secs(600)),
+            request: Some(Duration::from_secs(60)),
+            silence: None,
+            cancel: Some(Duration::from_secs(5)),
+        }
+    }
+}
+
+/// What the application may ask. Everything but `Shutdown` waits for [`Event::Ready`].
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Log in by one of the agent's methods.
+    Authenticate {
+        /// Echoed.
+        tag: Tag,
+        /// Its id.
+        method: String,
+    },
+    /// Log out.
+    Logout {
+        /// Echoed.
+        tag: Tag,
+    },
+    /// Open a session.
+    OpenSession {
+        /// Echoed.
+        tag: Tag,
+        /// A new one or an old one.
+        which: Which,
+        /// Where, and with what.
+        setup: SessionSetup,
+    },
+    /// One page of the sessions that the agent knows.
+    ListSessions {
+        /// Echoed.
+        tag: Tag,
+        /// Only those of this workspace.
+        cwd: Option<String>,
+        /// From the page before.
+        cursor: Option<String>,
+    },
+    /// End a session and free what it holds.
+    CloseSession {
+        /// Echoed.
+        tag: Tag,
+        /// Which.
+        session: SessionId,
+    },
+    /// Remove a session from the agent's list.
+    DeleteSession {
+        /// Echoed.
+        tag: Tag,
+        /// Which.
+        session: SessionId,
+    },
+    /// Choose a mode.
+    SetMode {
+        /// Echoed.
+        tag: Tag,
+        /// Of this session.
+        session: SessionId,
+        /// The mode's id.
+        mode: String,
+    },
+    /// Choose a setting.
+    SetOption {
+        /// Echoed.
+        tag: Tag,
+        /// Of this session.
+        session: SessionId,
+        /// The setting's id.
+        option: String,
+        /// Its value.
+        value: ConfigValue,
+    },
+    /// Begin a turn. One at a time per session; it ends in exactly one [`Event::TurnEnded`].
+    Prompt {
+        /// Echoed.
+        tag: Tag,
+        /// On this session.
+        session: SessionId,
+        /// What is said.
+        prompt: Vec<ContentBlock>,
+    },
+    /// Cancel the turn of a session. Its open permissions are answered `cancelled`. Harmless when repeated.
+    Cancel {
+        /// On this session.
+        session: SessionId,
+    },
+    /// Answer a permission request.
+    Answer {
+        /// Which.
+        request: RequestKey,
+        /// An offered option, or `cancelled`.
+        outcome: PermissionOutcome,
+    },
+    /// Answer any other request of the agent.
+    Reply {
+        /// Which.
+        request: RequestKey,
+        /// The result, an object.
+        result: Json,
+    },
+    /// Answer a request of the agent with an error.
+    Fail {
+        /// Which.
+        request: RequestKey,
+        /// The error.
+        error: RpcError,
+    },
+    /// A request of an extension. Its method begins with `_`.
+    Call {
+        /// Echoed.
+        tag: Tag,
+        /// The method.
+        method: String,
+        /// Its parameters, an object.
+        params: Json,
+    },
+    /// A notification of an extension. Its method begins with `_`.
+    Notify {
+        /// The method.
+        method: String,
+        /// Its parameters, an object.
+        params: Json,
+    },
+    /// Ask the agent to give a request up (`$/cancel_request`). It is answered all the same.
+    Withdraw {
+        /// The request's tag.
+        tag: Tag,
+    },
+    /// Leave: open turns and requests fail, and the teardown begins at once.
+    Shutdown,
+}
+
+/// Which session to open.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Which {
+    /// A new one.
+    New,
+    /// An old one whose history the agent replays.
+    Load(SessionId),
+    /// An old one without its history.
+    Resume(SessionId),
+}
+
+/// What the application is told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The handshake is done.
+    Ready(Box<Ready>),
+    /// A line of the agent, before what it means; only when the config asks.
+    Line(String),
+    /// A piece of text of a session.
+    Text(Text),
+    /// Anything else about a session.
+    Updated(Box<Updated>),
+    /// The agent asks for permission. Wants exactly one [`Command::Answer`].
+    PermissionAsked(Box<PermissionAsked>),
+    /// The agent asks for something that was offered. Wants one [`Command::Reply`] or [`Command::Fail`].
+    Requested(Box<Requested>),
+    /// A question needs no answer any more: it was cancelled by us or by the agent.
+    Withdrawn(RequestKey),
+    /// The agent sent a notification that is not part of the protocol.
+    Notified(Box<Notified>),
+    /// A request was answered.
+    Answered(Tag, Box<Answer>),
+    /// A request failed.
+    Failed(Tag, Box<Failure>),
+    /// A turn is over.
+    TurnEnded(Box<TurnEnded>),
+    /// The child wrote to its standard error.
+    Stderr(String),
+    /// Something about the agent that is worth knowing and needs no reaction.
+    Noticed(Box<Notice>),
+    /// The connection is over; nothing follows.
+    Closed(Box<Closed>),
+}
+
+/// What an agent said of itself.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ready {
+    /// The version that is spoken: 1.
+    pub protocol_version: u16,
+    /// Who it is.
+    pub agent_info: Option<Implementation>,
+    /// What it offers.
+    pub capabilities: AgentCapabilities,
+    /// How to log in. An empty list does not prove that no login is needed.
+    pub auth_methods: Vec<AuthMethod>,
+    /// The whole answer as it was written.
+    #[serde(skip)]
+    pub raw: Json,
+}
+
+/// A piece of text.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Text {
+    /// Of which session.
+    pub session: SessionId,
+    /// Whose.
+    pub speaker: Speaker,
+    /// When.
+    pub moment: Moment,
+    /// The text. Pieces of one message are to be joined without anything between them.
+    pub text: String,
+    /// Pieces of one id are one message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<Arc<str>>,
+}
+
+/// When an update came.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Moment {
+    /// During a turn of this session.
+    Turn,
+    /// While the session was being loaded: history.
+    Replay,
+    /// At any other time, also before a new session's id is known.
+    Between,
+}
+
+/// News about a session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Updated {
+    /// Which.
+    pub session: SessionId,
+    /// When.
+    pub moment: Moment,
+    /// What.
+    pub update: Update,
+}
+
+/// A permission request.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct PermissionAsked {
+    /// Names it.
+    pub request: RequestKey,
+    /// What is asked.
+    pub asked: PermissionRequest,
+}
+
+/// A request of the agent.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Requested {
+    /// Names it.
+    pub request: RequestKey,
+    /// What is wanted.
+    pub wanted: ServiceRequest,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// Logged in.
+    Authenticated,
+    /// Logged out.
+    LoggedOut,
+    /// A session is open.
+    SessionOpened {
+        /// Its id.
+        session: SessionId,
+        /// Its modes and options.
+        state: SessionState,
+    },
+    /// One page of sessions.
+    Sessions(SessionList),
+    /// A session is closed.
+    SessionClosed,
+    /// A session is deleted.
+    SessionDeleted,
+    /// The mode is set.
+    ModeSet,
+    /// A setting is set; these are all of them.
+    OptionSet(Vec<ConfigOption>),
+    /// The answer of an extension, as written.
+    Called(Json),
+}
+
+/// Why a request or a turn came to nothing.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Failure {
+    /// The agent answered with an error.
+    #[error(transparent)]
+    Rpc(RpcError),
+    /// The agent's answer makes no sense.
+    #[error("the agent's answer cannot be read: {0}")]
+    Unreadable(String),
+    /// The agent took too long to answer.
+    #[error("the agent did not answer in time")]
+    TimedOut,
+    /// The agent said nothing for too long during the turn.
+    #[error("the agent was silent for too long")]
+    Silent,
+    /// The turn was cancelled, and the agent did not confirm it in time.
+    #[error("cancelled, and the agent did not confirm it")]
+    Unconfirmed,
+    /// The connection ended first.
+    #[error("the connection ended")]
+    Disconnected,
+    /// We left first.
+    #[error("shut down")]
+    Shutdown,
+}
+
+/// The end of a turn.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct TurnEnded {
+    /// Of which session.
+    pub session: SessionId,
+    /// The prompt's tag.
+    pub tag: Tag,
+    /// How. All updates of the turn came before.
+    pub end: Result<Stopped, Failure>,
+}
+
+/// The agent's own end of a turn.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stopped {
+    /// Why.
+    pub reason: StopReason,
+    /// What the turn cost, as written, where the agent says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Json>,
+    /// Extension data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}

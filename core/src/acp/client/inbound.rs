@@ -1,0 +1,260 @@
+//! Requests and notifications of the agent.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Client, Event, PermissionAsked, Requested, Session, Text, Updated};
+use crate::acp::peer::{Notice, Notified, RequestKey};
+use crate::acp::permission::{PermissionOutcome, PermissionRequest, PermissionResponse};
+use crate::acp::services::ServiceRequest;
+use crate::acp::turn::Turn;
+use crate::acp::update::{Chunk, SessionUpdate, Update};
+use crate::acp::{ContentBlock, Json, SessionId, method};
+use crate::machine::Refused;
+use crate::rpc::{self, Id, RpcError, code};
+
+/// The agent's open requests: each is answered exactly once, by the application or when it is withdrawn.
+#[derive(Debug, Default)]
+pub(super) struct Inbound {
+    open: BTreeMap<RequestKey, Question>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Question {
+    id: Id,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    /// With the option ids that were offered.
+    Permission(SessionId, Vec<String>),
+    Service,
+}
+
+impl Inbound {
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Forgets all: nobody can be answered any more.
+    pub(super) fn clear(&mut self) -> Vec<RequestKey> {
+        std::mem::take(&mut self.open).into_keys().collect()
+    }
+
+    fn add(&mut self, id: Id, what: What) -> RequestKey {
+        let key = RequestKey(self.next);
+        self.next += 1;
+        self.open.insert(key, Question { id, what });
+        key
+    }
+
+    fn key_of(&self, id: &Id) -> Option<RequestKey> {
+        self.open.iter().find(|(_, question)| question.id == *id).map(|(key, _)| *key)
+    }
+}
+
+impl Client {
+    pub(super) fn request(&mut self, id: Id, method: &str, params: Option<&RawValue>) {
+        let refused = if self.inbound.key_of(&id).is_some() {
+            Some(RpcError::new(code::INVALID_REQUEST, "a request of that id is open"))
+        } else if self.inbound.open.len() >= self.limits.peer_requests {
+            Some(RpcError::new(code::INTERNAL_ERROR, "too many open requests"))
+        } else if method == method::REQUEST_PERMISSION {
+            match decode::<PermissionRequest>(params) {
+                Ok(asked) => return self.permission(id, asked),
+                Err(error) => Some(error),
+            }
+        } else {
+            match self.service(method, params) {
+                Ok(wanted) => {
+                    let request = self.inbound.add(id, What::Service);
+                    return self.out.tell(Event::Requested(Box::new(Requested { request, wanted })));
+                }
+                Err(error) => Some(error),
+            }
+        };
+        if let Some(error) = refused {
+            if error.code == code::INVALID_PARAMS {
+                self.notice(Notice::BadParams { method: method.to_owned(), why: error.message.clone() });
+            }
+            self.link.line(|buf| rpc::reply_error(buf, &id, &error));
+        }
+    }
+
+    fn permission(&mut self, id: Id, asked: PermissionRequest) {
+        if let Some(Session::Open { turn: Turn::Cancelling(..), .. }) = self.sessions.get(&asked.session_id) {
+            // Asked in a turn that is being cancelled: the answer is fixed.
+            return reply_cancelled(&mut self.link, &id);
+        }
+        let options = asked.options.iter().map(|option| option.option_id.clone()).collect();
+        let request = self.inbound.add(id, What::Permission(asked.session_id.clone(), options));
+        self.out.tell(Event::PermissionAsked(Box::new(PermissionAsked { request, asked })));
+    }
+
+    /// What the agent wants, if it was offered.
+    fn service(&self, method: &str, params: Option<&RawValue>) -> Result<ServiceRequest, RpcError> {
+        let offers = &self.capabilities;
+        let wanted = match method {
+            method::FS_READ if offers.fs.read_text_file => ServiceRequest::ReadTextFile(decode(params)?),
+            method::FS_WRITE if offers.fs.write_text_file => ServiceRequest::WriteTextFile(decode(params)?),
+            method::TERMINAL_CREATE if offers.terminal => ServiceRequest::CreateTerminal(decode(params)?),
+            method::TERMINAL_OUTPUT if offers.terminal => ServiceRequest::TerminalOutput(decode(params)?),
+            method::TERMINAL_WAIT if offers.terminal => ServiceRequest::WaitForTerminal(decode(params)?),
+            method::TERMINAL_KILL if offers.terminal => ServiceRequest::KillTerminal(decode(params)?),
+            method::TERMINAL_RELEASE if offers.terminal => ServiceRequest::ReleaseTerminal(decode(params)?),
+            method::ELICIT if offers.elicitation.form || offers.elicitation.url => {
+                let elicit: crate::acp::services::Elicit = decode(params)?;
+                let may = match &*elicit.mode {
+                    "form" => offers.elicitation.form,
+                    "url" => offers.elicitation.url,
+                    _ => false,
+                };
+                if !may {
+                    return Err(RpcError::invalid_params("this mode of elicitation was not offered"));
+                }
+                ServiceRequest::Elicit(elicit)
+            }
+            _ if self.extensions.iter().any(|name| name == method) => {
+                ServiceRequest::Extension { method: method.to_owned(), params: params.map(Json::from) }
+            }
+            _ => return Err(RpcError::method_not_found(method)),
+        };
+        Ok(wanted)
+    }
+
+    pub(super) fn notification(&mut self, method: &str, params: Option<&RawValue>) {
+        match method {
+            method::SESSION_UPDATE => match decode::<SessionUpdate>(params) {
+                Ok(SessionUpdate { session_id, update }) => self.update(&session_id, update),
+                Err(error) => self.bad_params(method, error),
+            },
+            method::CANCEL_REQUEST => match decode::<CancelRequest>(params) {
+                Ok(CancelRequest { request_id }) => self.withdrawn_by_agent(&request_id),
+                Err(error) => self.bad_params(method, error),
+            },
+            _ => self.out.tell(Event::Notified(Box::new(Notified {
+                method: method.to_owned(),
+                params: params.map(Json::from),
+            }))),
+        }
+    }
+
+    fn bad_params(&mut self, method: &str, error: RpcError) {
+        self.notice(Notice::BadParams { method: method.to_owned(), why: error.message });
+    }
+
+    fn update(&mut self, session: &SessionId, update: Update) {
+        let Some((session, moment)) = self.place(session.as_str()) else { return };
+        if let Some(Session::Open { modes, options, .. }) = self.sessions.get_mut(&session) {
+            *modes |= matches!(update, Update::CurrentMode(_));
+            *options |= matches!(update, Update::ConfigOptions(_));
+        }
+        match update {
+            Update::Message(speaker, Chunk { content: ContentBlock::Text(content), message_id, .. }) => {
+                let message = message_id.map(|id| self.intern(&id));
+                self.out.tell(Event::Text(Text { session, speaker, moment, text: content.text, message }));
+            }
+            update @ (Update::Message(..)
+            | Update::ToolCall(_)
+            | Update::ToolCallUpdate(_)
+            | Update::Plan(_)
+            | Update::AvailableCommands(_)
+            | Update::CurrentMode(_)
+            | Update::ConfigOptions(_)
+            | Update::SessionInfo(_)
+            | Update::Usage(_)
+            | Update::Other(_)) => {
+                self.out.tell(Event::Updated(Box::new(Updated { session, moment, update })));
+            }
+        }
+    }
+
+    /// The agent no longer wants an answer, and gets the one that says so.
+    fn withdrawn_by_agent(&mut self, id: &Id) {
+        let Some(key) = self.inbound.key_of(id) else { return };
+        let Some(question) = self.inbound.open.remove(&key) else { return };
+        match question.what {
+            What::Permission(..) => reply_cancelled(&mut self.link, &question.id),
+            What::Service => {
+                let error = RpcError::new(code::CANCELLED, "request cancelled");
+                self.link.line(|buf| rpc::reply_error(buf, &question.id, &error));
+            }
+        }
+        self.out.tell(Event::Withdrawn(key));
+    }
+
+    /// Answers every open permission of a session with `cancelled`.
+    pub(super) fn cancel_permissions(&mut self, session: &SessionId) {
+        let keys: Vec<RequestKey> = self
+            .inbound
+            .open
+            .iter()
+            .filter(|(_, question)| matches!(&question.what, What::Permission(of, _) if of == session))
+            .map(|(key, _)| *key)
+            .collect();
+        for key in keys {
+            if let Some(question) = self.inbound.open.remove(&key) {
+                reply_cancelled(&mut self.link, &question.id);
+                self.out.tell(Event::Withdrawn(key));
+            }
+        }
+    }
+
+    pub(super) fn answer_permission(
+        &mut self,
+        key: RequestKey,
+        outcome: &PermissionOutcome,
+    ) -> Result<(), Refused> {
+        let Some(Question { what: What::Permission(_, options), .. }) = self.inbound.open.get(&key) else {
+            return Err(Refused::Unknown);
+        };
+        if let PermissionOutcome::Selected { option_id } = outcome
+            && !options.contains(option_id)
+        {
+            return Err(Refused::Invalid("that option was not offered"));
+        }
+        if let Some(question) = self.inbound.open.remove(&key) {
+            let response = PermissionResponse { outcome: outcome.clone() };
+            self.link.line(|buf| rpc::reply(buf, &question.id, &response));
+        }
+        Ok(())
+    }
+
+    pub(super) fn answer_service(
+        &mut self,
+        key: RequestKey,
+        answer: Result<&Json, &RpcError>,
+    ) -> Result<(), Refused> {
+        let Some(Question { what: What::Service, .. }) = self.inbound.open.get(&key) else {
+            return Err(Refused::Unknown);
+        };
+        if let Some(Question { id, .. }) = self.inbound.open.remove(&key) {
+            self.link.line(|buf| match answer {
+                Ok(result) => rpc::reply(buf, &id, result),
+                Err(error) => rpc::reply_error(buf, &id, error),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn reply_cancelled(link: &mut crate::link::Link, id: &Id) {
+    let response = PermissionResponse { outcome: PermissionOutcome::Cancelled };
+    link.line(|buf| rpc::reply(buf, id, &response));
+}
+
+/// Absent parameters are empty ones.
+fn decode<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, RpcError> {
+    serde_json::from_str(params.map_or("{}", RawValue::get))
+        .map_err(|error| RpcError::invalid_params(error.to_string()))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CancelRequest {
+    request_id: Id,
+}

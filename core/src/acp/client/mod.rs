@@ -1,0 +1,444 @@
+//! The client's role: starts or reaches an agent, opens sessions, runs turns.
+//!
+//! ```text
+//!  Opening ──Opened──► Initializing ──result, version 1──► Ready ──┐ Shutdown, EOF, fault
+//!     │                     │ error, version, clock                │
+//!     └── OpenFailed ──┐    └───────────────► Leaving ◄────────────┘
+//!                      ▼                         │ the link is closed
+//!                    Ended ◄─────────────────────┘
+//! ```
+
+mod api;
+mod ask;
+mod inbound;
+
+pub use api::{
+    Answer, Command, Config, Event, Failure, Moment, PermissionAsked, Ready, Requested, Stopped, Text,
+    Timeouts, TurnEnded, Updated, Which,
+};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::fast::{TextChunk, text_chunk};
+use super::peer::{Closed, Fault, Notice};
+use super::session::{
+    AgentCapabilities, ClientCapabilities, Implementation, InitializeRequest, InitializeResponse,
+    PROTOCOL_VERSION,
+};
+use super::turn::{Open, Turn};
+use super::{Json, SessionId, method};
+use crate::limits::Limits;
+use crate::lines::{Line, Lines};
+use crate::link::{Link, Report};
+use crate::machine::{Deadline, Input, LinkId, Machine, Now, Output, Outputs, Refused, Tag, Time, soonest};
+use crate::rpc::{self, Flaw, Frame, Id, Pending, RpcError};
+use ask::{Ask, Asked};
+use inbound::Inbound;
+
+/// The client of one connection, with any number of sessions on it.
+#[derive(Debug)]
+pub struct Client {
+    stage: Stage,
+    link: Link,
+    lines: Lines,
+    pending: Pending<Asked>,
+    sessions: BTreeMap<SessionId, Session>,
+    inbound: Inbound,
+    heard_at: Time,
+    message: Option<Arc<str>>,
+    info: Option<Implementation>,
+    capabilities: ClientCapabilities,
+    extensions: Vec<String>,
+    raw: bool,
+    timeouts: Timeouts,
+    limits: Limits,
+    out: Outputs<Event>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Opening,
+    Initializing,
+    Ready(Box<AgentCapabilities>),
+    Leaving(Option<Fault>),
+    Ended,
+}
+
+/// What is known of a session.
+#[derive(Debug)]
+enum Session {
+    /// Its history is being replayed.
+    Loading,
+    Open {
+        turn: Turn,
+        modes: bool,
+        options: bool,
+    },
+}
+
+impl Machine for Client {
+    type Config = Config;
+    type Command = Command;
+    type Event = Event;
+
+    fn new(now: Now, config: Config) -> Self {
+        let Config { open, info, capabilities, extensions, raw, timeouts, limits, graces } = config;
+        let mut out = Outputs::default();
+        Self {
+            stage: Stage::Opening,
+            link: Link::open(now, LinkId::FIRST, open, &limits, &graces, &mut out),
+            lines: Lines::new(limits.line),
+            pending: Pending::default(),
+            sessions: BTreeMap::new(),
+            inbound: Inbound::default(),
+            heard_at: now.mono,
+            message: None,
+            info,
+            capabilities,
+            extensions,
+            raw,
+            timeouts,
+            limits,
+            out,
+        }
+    }
+
+    fn handle(&mut self, now: Now, input: Input<'_>) {
+        match input {
+            Input::Link(LinkId::FIRST, heard) => {
+                let report = self.link.heard(now, heard, &mut self.out);
+                self.report(now, report);
+            }
+            Input::Hold(hold) => {
+                self.link.hold(now, hold, &mut self.out);
+                self.heard_at = now.mono;
+            }
+            Input::Tick | Input::Link(..) | Input::StoreFailed(_) => {}
+        }
+        let report = self.link.tick(now, &mut self.out);
+        self.report(now, report);
+        self.tick(now);
+        self.settle(now);
+    }
+
+    fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+        let done = self.obey(now, command);
+        self.settle(now);
+        done
+    }
+
+    fn poll(&mut self) -> Option<Output<Event>> {
+        self.out.pop()
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        let asked = self.pending.iter().filter_map(|(_, asked)| asked.deadline());
+        let cancels = self.sessions.values().filter_map(Session::deadline);
+        asked.chain(cancels).map(Some).fold(soonest(self.link.deadline(), self.silence()), soonest)
+    }
+}
+
+impl Client {
+    /// Bytes that are not yet with the operating system.
+    #[must_use]
+    pub fn unsent(&self) -> usize {
+        self.link.unsent()
+    }
+
+    fn report(&mut self, now: Now, report: Report<'_>) {
+        match report {
+            Report::Quiet => {}
+            Report::Opened(_) => self.initialize(now),
+            Report::Failed(_) => self.fail_all(&Failure::Disconnected),
+            Report::Bytes(bytes) => self.bytes(now, bytes),
+            Report::Stderr(bytes) => {
+                self.out.tell(Event::Stderr(String::from_utf8_lossy(bytes).into_owned()));
+            }
+            Report::Ended => self.ended(now),
+        }
+    }
+
+    fn initialize(&mut self, now: Now) {
+        self.stage = Stage::Initializing;
+        let params = InitializeRequest {
+            protocol_version: PROTOCOL_VERSION,
+            client_capabilities: self.capabilities.clone(),
+            client_info: self.info.clone(),
+            meta: None,
+        };
+        self.ask(now, Ask::Initialize, method::INITIALIZE, &params);
+    }
+
+    fn bytes(&mut self, now: Now, bytes: &[u8]) {
+        self.heard_at = now.mono;
+        let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
+        let mut feed = lines.feed(bytes);
+        while self.listens()
+            && let Some(line) = feed.next()
+        {
+            self.line(now, line);
+        }
+        self.lines = lines;
+    }
+
+    fn ended(&mut self, now: Now) {
+        let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
+        if self.listens()
+            && let Some(line) = lines.finish()
+        {
+            self.line(now, line);
+        }
+        self.fail_all(&Failure::Disconnected);
+        self.leave(now, None);
+    }
+
+    const fn listens(&self) -> bool {
+        matches!(self.stage, Stage::Initializing | Stage::Ready(_))
+    }
+
+    fn line(&mut self, now: Now, line: Line<'_>) {
+        match line {
+            Line::Text(text) => self.text(now, text),
+            Line::NotUtf8(bytes) => self.bad_line("not UTF-8", &String::from_utf8_lossy(bytes)),
+            Line::TooLong => self.fault(now, Fault::LineTooLong),
+        }
+    }
+
+    fn text(&mut self, now: Now, line: &str) {
+        if self.raw {
+            self.out.tell(Event::Line(line.to_owned()));
+        }
+        if let Some(chunk) = text_chunk(line) {
+            return self.text_chunk(chunk);
+        }
+        match rpc::parse(line, self.limits.depth) {
+            Frame::Request { id, method, params } => self.request(id, &method, params),
+            Frame::Notification { method, params } => self.notification(&method, params),
+            Frame::Response { id, outcome } => self.response(now, &id, outcome),
+            Frame::Complaint(error) => self.notice(Notice::Complaint(error)),
+            Frame::Malformed(flaw) => {
+                if matches!(self.stage, Stage::Initializing) && is_header_framing(line) {
+                    return self.fault(now, Fault::NotAcp("it frames messages by Content-Length".into()));
+                }
+                self.flaw(&flaw);
+                self.bad_line(flaw.why, line);
+            }
+        }
+    }
+
+    /// Only who asked gets an answer: some agents die of an error that names no request.
+    fn flaw(&mut self, flaw: &Flaw) {
+        if flaw.id == Id::null() {
+            return;
+        }
+        if let Some(code) = flaw.answer {
+            let error = RpcError::new(code, flaw.why);
+            self.link.line(|buf| rpc::reply_error(buf, &flaw.id, &error));
+        } else if let Some(Asked { ask, .. }) = self.pending.close(&flaw.id) {
+            self.failed(ask, Failure::Unreadable(flaw.why.to_owned()));
+        }
+    }
+
+    fn text_chunk(&mut self, chunk: TextChunk<'_>) {
+        let Some((session, moment)) = self.place(&chunk.session) else { return };
+        let message = chunk.message.map(|id| self.intern(&id));
+        let text = chunk.text.into_owned();
+        self.out.tell(Event::Text(Text { session, speaker: chunk.speaker, moment, text, message }));
+    }
+
+    /// Which session an update is for, and when it comes; `None` when nobody has that session.
+    fn place(&mut self, id: &str) -> Option<(SessionId, Moment)> {
+        if let Some((session, state)) = self.sessions.get_key_value(id) {
+            let moment = match state {
+                Session::Loading => Moment::Replay,
+                Session::Open { turn: Turn::Idle, .. } => Moment::Between,
+                Session::Open { turn: Turn::Running(_) | Turn::Cancelling(..), .. } => Moment::Turn,
+            };
+            return Some((session.clone(), moment));
+        }
+        // A new session may speak before its id is told.
+        if self.pending.iter().any(|(_, asked)| asked.opens_new_session()) {
+            return Some((SessionId::from(id), Moment::Between));
+        }
+        self.notice(Notice::UnknownSession(SessionId::from(id)));
+        None
+    }
+
+    /// Chunks of one message share its id.
+    fn intern(&mut self, id: &str) -> Arc<str> {
+        if let Some(last) = &self.message
+            && **last == *id
+        {
+            return last.clone();
+        }
+        let id: Arc<str> = id.into();
+        self.message = Some(id.clone());
+        id
+    }
+
+    fn handshake(&mut self, now: Now, outcome: Result<Json, RpcError>) {
+        let raw = match outcome {
+            Ok(raw) => raw,
+            Err(error) => return self.fault(now, Fault::Refused(error)),
+        };
+        let response: InitializeResponse = match serde_json::from_str(raw.get()) {
+            Ok(response) => response,
+            Err(error) => return self.fault(now, Fault::Unreadable(error.to_string())),
+        };
+        if response.protocol_version != PROTOCOL_VERSION {
+            return self.fault(now, Fault::WrongVersion(response.protocol_version));
+        }
+        self.stage = Stage::Ready(Box::new(response.agent_capabilities.clone()));
+        self.out.tell(Event::Ready(Box::new(Ready {
+            protocol_version: response.protocol_version,
+            agent_info: response.agent_info,
+            capabilities: response.agent_capabilities,
+            auth_methods: response.auth_methods,
+            raw,
+        })));
+    }
+
+    /// Sends a request and remembers what its answer is for.
+    fn ask<P: Serialize + ?Sized>(&mut self, now: Now, ask: Ask, method: &str, params: &P) -> u64 {
+        let until = ask.timeout(&self.timeouts).map(|timeout| now.mono + timeout);
+        let number = self.pending.open(Asked { ask, until });
+        self.link.line(|buf| rpc::request(buf, number, method, params));
+        number
+    }
+
+    /// Fires the client's own timers.
+    fn tick(&mut self, now: Now) {
+        let late: Vec<u64> =
+            self.pending.iter().filter(|(_, asked)| asked.is_due(now)).map(|(n, _)| n).collect();
+        for number in late {
+            self.timed_out(now, number);
+        }
+        if self.silence().is_some_and(|(at, _)| at <= now.mono) {
+            self.cancel_silent();
+        }
+        let is_late = |state: &Session| state.deadline().is_some_and(|(at, _)| at <= now.mono);
+        for session in self.sessions_where(is_late) {
+            self.end_turn(&session, Failure::Unconfirmed);
+        }
+    }
+
+    fn timed_out(&mut self, now: Now, number: u64) {
+        let Some(Asked { ask, .. }) = self.pending.forget(number) else { return };
+        if let Ask::Initialize = ask {
+            return self.fault(now, Fault::TimedOut);
+        }
+        self.withdraw(number);
+        self.failed(ask, Failure::TimedOut);
+    }
+
+    /// When the silence of the agent has lasted too long: only while it owes us something during a turn.
+    fn silence(&self) -> Option<Deadline> {
+        let timeout = self.timeouts.silence?;
+        let runs = self.sessions.values().any(Session::is_running);
+        let counted = runs && self.inbound.is_empty() && !self.link.is_held();
+        counted.then(|| (self.heard_at + timeout, "silence during a turn"))
+    }
+
+    fn cancel_silent(&mut self) {
+        for session in self.running() {
+            self.send_cancel(&session);
+            self.end_turn(&session, Failure::Silent);
+        }
+    }
+
+    /// Sessions with a turn that nobody has cancelled.
+    fn running(&self) -> Vec<SessionId> {
+        self.sessions_where(Session::is_running)
+    }
+
+    fn sessions_where(&self, wanted: impl Fn(&Session) -> bool) -> Vec<SessionId> {
+        self.sessions.iter().filter(|(_, state)| wanted(state)).map(|(session, _)| session.clone()).collect()
+    }
+
+    /// Ends a turn without the agent's answer, which is an orphan when it comes.
+    fn end_turn(&mut self, session: &SessionId, why: Failure) {
+        let Some(Session::Open { turn, .. }) = self.sessions.get_mut(session) else { return };
+        let Some(Open { request, tag }) = turn.end() else { return };
+        self.pending.forget(request);
+        self.tell_end(session.clone(), tag, Err(why));
+    }
+
+    fn tell_end(&mut self, session: SessionId, tag: Tag, end: Result<Stopped, Failure>) {
+        self.out.tell(Event::TurnEnded(Box::new(TurnEnded { session, tag, end })));
+    }
+
+    /// Everything that is open fails: nobody will answer.
+    fn fail_all(&mut self, why: &Failure) {
+        for key in self.inbound.clear() {
+            self.out.tell(Event::Withdrawn(key));
+        }
+        while let Some(asked) = self.pending.pop() {
+            self.failed(asked.ask, why.clone());
+        }
+    }
+
+    fn fault(&mut self, now: Now, fault: Fault) {
+        self.leave(now, Some(fault));
+        self.fail_all(&Failure::Disconnected);
+    }
+
+    fn leave(&mut self, now: Now, fault: Option<Fault>) {
+        if !matches!(self.stage, Stage::Leaving(_) | Stage::Ended) {
+            self.stage = Stage::Leaving(fault);
+            self.link.leave(now, &mut self.out);
+        }
+    }
+
+    /// The end of every step: one write, and the last words when the link is gone.
+    fn settle(&mut self, now: Now) {
+        if self.link.unsent() > self.limits.unsent_hard {
+            self.fault(now, Fault::NotReading);
+        }
+        self.link.flush(now, &mut self.out);
+        if self.link.is_closed() && !matches!(self.stage, Stage::Ended) {
+            self.fail_all(&Failure::Disconnected);
+            let fault = match std::mem::replace(&mut self.stage, Stage::Ended) {
+                Stage::Leaving(fault) => fault,
+                Stage::Opening | Stage::Initializing | Stage::Ready(_) | Stage::Ended => None,
+            };
+            self.out.tell(Event::Closed(Box::new(Closed { fault, obituary: self.link.obituary() })));
+            self.out.end();
+        }
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        self.out.tell(Event::Noticed(Box::new(notice)));
+    }
+
+    fn bad_line(&mut self, why: &'static str, line: &str) {
+        self.notice(Notice::BadLine { why, start: line.chars().take(START).collect() });
+    }
+}
+
+impl Session {
+    const fn open(modes: bool, options: bool) -> Self {
+        Self::Open { turn: Turn::Idle, modes, options }
+    }
+
+    const fn is_running(&self) -> bool {
+        matches!(self, Self::Open { turn: Turn::Running(_), .. })
+    }
+
+    const fn deadline(&self) -> Option<Deadline> {
+        match self {
+            Self::Open { turn: Turn::Cancelling(_, Some(at)), .. } => Some((*at, "confirm the cancel")),
+            Self::Loading | Self::Open { .. } => None,
+        }
+    }
+}
+
+/// Language servers frame their messages like mail. Such a program will never send a line of ours.
+fn is_header_framing(line: &str) -> bool {
+    line.get(..15).is_some_and(|start| start.eq_ignore_ascii_case("content-length:"))
+}
+
+/// Characters of a bad line that are kept for people.
+const START: usize = 200;

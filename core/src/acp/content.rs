@@ -1,0 +1,256 @@
+//! Content blocks: what prompts, messages and tool calls are made of (spec/acp §7).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::Json;
+use super::lenient::or_default;
+
+/// One piece of content.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ContentBlock {
+    /// Plain text or Markdown.
+    Text(TextContent),
+    /// A picture, base64.
+    Image(ImageContent),
+    /// Sound, base64.
+    Audio(AudioContent),
+    /// A file or page to be fetched by whoever needs it.
+    ResourceLink(ResourceLink),
+    /// A file or page with its content.
+    Resource(EmbeddedResource),
+    /// A type that this version of the protocol does not have, as it was written.
+    Unknown(Unknown),
+}
+
+/// A tagged value with a tag that is not known, kept whole so that it survives a hop.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Unknown {
+    /// The tag.
+    pub tag: String,
+    /// The whole value, tag included.
+    pub raw: Json,
+}
+
+/// Text.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct TextContent {
+    /// The text.
+    pub text: String,
+    /// Who it is for and how important it is, as written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Json>,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// A picture.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageContent {
+    /// Base64.
+    pub data: String,
+    /// Such as `image/png`.
+    pub mime_type: String,
+    /// Where it comes from.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
+    /// Who it is for and how important it is, as written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Json>,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// Sound.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AudioContent {
+    /// Base64.
+    pub data: String,
+    /// Such as `audio/wav`.
+    pub mime_type: String,
+    /// Who it is for and how important it is, as written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Json>,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// A link to a resource.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceLink {
+    /// Where it is.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// Its title.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it is.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Such as `text/plain`.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    /// Bytes.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub size: Option<i64>,
+    /// Who it is for and how important it is, as written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Json>,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// A resource with its content.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct EmbeddedResource {
+    /// The resource.
+    pub resource: Resource,
+    /// Who it is for and how important it is, as written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Json>,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// The content of a resource: text or bytes.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Resource {
+    /// Text.
+    #[serde(rename_all = "camelCase")]
+    Text {
+        /// Where it is.
+        uri: String,
+        /// The text.
+        text: String,
+        /// Such as `text/plain`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mime_type: Option<String>,
+    },
+    /// Bytes.
+    #[serde(rename_all = "camelCase")]
+    Blob {
+        /// Where it is.
+        uri: String,
+        /// Base64.
+        blob: String,
+        /// Such as `application/pdf`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mime_type: Option<String>,
+    },
+}
+
+impl ContentBlock {
+    /// A text block.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextContent { text: text.into(), ..TextContent::default() })
+    }
+
+    /// The text, if it is a text block.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(content) => Some(&content.text),
+            Self::Image(_)
+            | Self::Audio(_)
+            | Self::ResourceLink(_)
+            | Self::Resource(_)
+            | Self::Unknown(_) => None,
+        }
+    }
+
+    /// The wire's name of the type.
+    #[must_use]
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::Text(_) => "text",
+            Self::Image(_) => "image",
+            Self::Audio(_) => "audio",
+            Self::ResourceLink(_) => "resource_link",
+            Self::Resource(_) => "resource",
+            Self::Unknown(unknown) => &unknown.tag,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ContentBlock {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&'de RawValue>::deserialize(deserializer)?;
+        let tag = tag_of(raw, "type").ok_or_else(|| D::Error::missing_field("type"))?;
+        let json = raw.get();
+        match &*tag {
+            "text" => serde_json::from_str(json).map(Self::Text),
+            "image" => serde_json::from_str(json).map(Self::Image),
+            "audio" => serde_json::from_str(json).map(Self::Audio),
+            "resource_link" => serde_json::from_str(json).map(Self::ResourceLink),
+            "resource" => serde_json::from_str(json).map(Self::Resource),
+            _ => Ok(Self::Unknown(Unknown { tag, raw: Json::from(raw) })),
+        }
+        .map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for ContentBlock {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let tag = self.tag();
+        match self {
+            Self::Text(fields) => Tagged { tag, fields }.serialize(serializer),
+            Self::Image(fields) => Tagged { tag, fields }.serialize(serializer),
+            Self::Audio(fields) => Tagged { tag, fields }.serialize(serializer),
+            Self::ResourceLink(fields) => Tagged { tag, fields }.serialize(serializer),
+            Self::Resource(fields) => Tagged { tag, fields }.serialize(serializer),
+            Self::Unknown(unknown) => unknown.raw.serialize(serializer),
+        }
+    }
+}
+
+/// The string member `name` of an object, without decoding the rest.
+pub(super) fn tag_of(raw: &RawValue, name: &'static str) -> Option<String> {
+    struct Tag(&'static str);
+
+    impl<'de> Visitor<'de> for Tag {
+        type Value = Option<String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut tag = None;
+            while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+                if key == self.0 {
+                    tag = Some(map.next_value()?);
+                } else {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            Ok(tag)
+        }
+    }
+
+    let mut json = serde_json::Deserializer::from_str(raw.get());
+    json.deserialize_map(Tag(name)).ok().flatten()
+}
+
+/// An object with its `type` in front of its fields.
+#[derive(Serialize)]
+pub(super) struct Tagged<'a, T> {
+    #[serde(rename = "type")]
+    pub(super) tag: &'a str,
+    #[serde(flatten)]
+    pub(super) fields: &'a T,
+}

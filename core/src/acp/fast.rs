@@ -1,0 +1,151 @@
+//! The one line that comes by the million: a text chunk, decoded in one pass.
+//!
+//! Anything that is not exactly that shape is a surprise and takes the total path, which must come to the same
+//! result (tested as a property).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::update::Speaker;
+
+/// A text chunk, borrowed from its line as far as it holds no escapes.
+pub(super) struct TextChunk<'a> {
+    pub(super) session: Cow<'a, str>,
+    pub(super) speaker: Speaker,
+    pub(super) text: Cow<'a, str>,
+    pub(super) message: Option<Cow<'a, str>>,
+}
+
+/// Decodes a line that is a text chunk and nothing more; `None` for every other line.
+pub(super) fn text_chunk(line: &str) -> Option<TextChunk<'_>> {
+    let Line { params: Params { session_id, update }, .. } = serde_json::from_str(line).ok()?;
+    Some(TextChunk {
+        session: session_id.0,
+        speaker: update.session_update.0,
+        text: update.content.text.0,
+        message: update.message_id.map(|id| id.0),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<'a> {
+    #[serde(rename = "jsonrpc")]
+    _jsonrpc: Version,
+    #[serde(rename = "method")]
+    _method: Method,
+    #[serde(borrow)]
+    params: Params<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Params<'a> {
+    #[serde(borrow)]
+    session_id: Text<'a>,
+    #[serde(borrow)]
+    update: Update<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Update<'a> {
+    session_update: Kind,
+    #[serde(borrow)]
+    content: Content<'a>,
+    #[serde(borrow, default)]
+    message_id: Option<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content<'a> {
+    #[serde(rename = "type")]
+    _type: TypeText,
+    #[serde(borrow)]
+    text: Text<'a>,
+}
+
+/// A string, borrowed when it holds no escapes: serde's own `Cow` always copies inside an `Option`.
+struct Text<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Borrow;
+
+        impl<'de> Visitor<'de> for Borrow {
+            type Value = Cow<'de, str>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Cow::Borrowed(text))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Cow::Owned(text.to_owned()))
+            }
+        }
+
+        deserializer.deserialize_str(Borrow).map(Text)
+    }
+}
+
+/// A string that must be one of a few words, looked at without a copy.
+fn word<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    known: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, D::Error> {
+    struct Word<F>(F);
+
+    impl<T, F: FnOnce(&str) -> Option<T>> Visitor<'_> for Word<F> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("the usual word")
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+            (self.0)(text).ok_or_else(|| E::custom("another word"))
+        }
+    }
+
+    deserializer.deserialize_str(Word(known))
+}
+
+struct Version;
+
+impl<'de> Deserialize<'de> for Version {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        word(deserializer, |text| (text == "2.0").then_some(Self))
+    }
+}
+
+struct Method;
+
+impl<'de> Deserialize<'de> for Method {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        word(deserializer, |text| (text == "session/update").then_some(Self))
+    }
+}
+
+struct TypeText;
+
+impl<'de> Deserialize<'de> for TypeText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        word(deserializer, |text| (text == "text").then_some(Self))
+    }
+}
+
+struct Kind(Speaker);
+
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        word(deserializer, |text| Speaker::from_tag(text).map(Self))
+    }
+}

@@ -1,0 +1,54 @@
+//! How forgiving each field is read: the leniency flags of the ACP schema (spec/acp §12).
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+pub(super) use crate::rpc::or_default;
+
+/// Bad items are left out, and a bad list is an empty one (`x-deserialize-skip-invalid-items`).
+pub(super) fn items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let raw = <&'de RawValue>::deserialize(deserializer)?;
+    let items: Vec<&'de RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
+    Ok(items.into_iter().filter_map(|item| serde_json::from_str(item.get()).ok()).collect())
+}
+
+/// Like [`items`], where an absent or bad list is told from an empty one.
+pub(super) fn some_items<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let raw = <&'de RawValue>::deserialize(deserializer)?;
+    let items: Option<Vec<&'de RawValue>> = serde_json::from_str(raw.get()).unwrap_or_default();
+    Ok(items
+        .map(|items| items.into_iter().filter_map(|item| serde_json::from_str(item.get()).ok()).collect()))
+}
+
+/// Null counts as empty, anything else must be right (`x-deserialize-default-on-null`).
+pub(super) fn or_null<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// A capability written as an object: present and not null means offered; anything but an object is absent.
+pub(super) fn offered<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    let raw = <&'de RawValue>::deserialize(deserializer)?;
+    Ok(raw.get().starts_with('{'))
+}
+
+/// The other direction: an offered capability is `{}`, one that is not is left out.
+pub(super) fn as_object<S: serde::Serializer>(_: &bool, serializer: S) -> Result<S::Ok, S::Error> {
+    use serde::ser::SerializeMap;
+    serializer.serialize_map(Some(0))?.end()
+}
+
+pub(super) const fn no(offered: &bool) -> bool {
+    !*offered
+}

@@ -1,0 +1,22 @@
+//! The Agent Client Protocol, version 1: JSON-RPC over a child's stdio, both roles.
+
+pub mod client;
+pub mod content;
+mod fast;
+mod lenient;
+mod method;
+mod peer;
+pub mod permission;
+pub mod services;
+pub mod session;
+mod turn;
+pub mod update;
+
+pub use crate::rpc::Json;
+pub use client::Client;
+pub use content::{ContentBlock, Unknown};
+pub use peer::{Closed, Fault, Notice, Notified, RequestKey};
+pub use permission::{OptionKind, PermissionOption, PermissionOutcome, PermissionRequest};
+pub use session::{SessionId, SessionSetup};
+pub use turn::StopReason;
+pub use update::Update;

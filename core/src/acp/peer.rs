@@ -1,0 +1,88 @@
+//! What both roles say about the peer.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Json, SessionId};
+use crate::link::Obituary;
+use crate::rpc::RpcError;
+
+/// Names a request of the peer until it is answered or withdrawn.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestKey(pub(super) u64);
+
+/// A notification outside the protocol.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Notified {
+    /// The method.
+    pub method: String,
+    /// Its parameters, as written.
+    pub params: Option<Json>,
+}
+
+/// A peculiarity of the peer: worth knowing, needs no reaction.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Notice {
+    /// A line is no message.
+    BadLine {
+        /// What is wrong with it.
+        why: &'static str,
+        /// Its beginning.
+        start: String,
+    },
+    /// A message of a known kind has parameters that cannot be read.
+    BadParams {
+        /// The method.
+        method: String,
+        /// What is wrong with them.
+        why: String,
+    },
+    /// An answer to nothing that is open: late, or made up.
+    Orphan {
+        /// The id as written.
+        id: String,
+    },
+    /// The peer could not read a line of ours, or says so.
+    Complaint(RpcError),
+    /// An update of a session that nobody opened.
+    UnknownSession(SessionId),
+}
+
+/// How a connection ended.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Closed {
+    /// What the peer did wrong, if that was the reason.
+    pub fault: Option<Fault>,
+    /// How its process and pipes ended.
+    pub obituary: Obituary,
+}
+
+/// What a peer did that ends the connection.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Fault {
+    /// It speaks another protocol.
+    #[error("it does not speak ACP over lines: {0}")]
+    NotAcp(String),
+    /// It wants another version.
+    #[error("it speaks version {0} of the protocol, not {PROTOCOL}", PROTOCOL = super::session::PROTOCOL_VERSION)]
+    WrongVersion(u16),
+    /// It refused the handshake.
+    #[error("it refused the handshake: {0}")]
+    Refused(RpcError),
+    /// Its answer to the handshake makes no sense.
+    #[error("its answer to the handshake cannot be read: {0}")]
+    Unreadable(String),
+    /// It did not answer the handshake in time.
+    #[error("it did not answer the handshake in time")]
+    TimedOut,
+    /// It wrote a line over the limit.
+    #[error("it wrote a line over the limit")]
+    LineTooLong,
+    /// It reads so slowly that too much is waiting for it.
+    #[error("it does not read what it is sent")]
+    NotReading,
+}

@@ -1,0 +1,114 @@
+//! Permission requests: what is asked, what was offered, and the policies that answer by kind alone
+//! (spec/acp §9).
+
+use serde::{Deserialize, Serialize};
+
+use super::update::ToolCallUpdate;
+use super::{Json, SessionId};
+
+/// The parameters of `session/request_permission`.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PermissionRequest {
+    /// Which session.
+    pub session_id: SessionId,
+    /// The call that it is about; may hold no more than an id.
+    pub tool_call: ToolCallUpdate,
+    /// What can be answered, in the agent's order.
+    pub options: Vec<PermissionOption>,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// One possible answer.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PermissionOption {
+    /// For the answer; never to be read into.
+    pub option_id: String,
+    /// For people.
+    pub name: String,
+    /// What choosing it means.
+    pub kind: OptionKind,
+}
+
+/// What choosing an option means.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OptionKind {
+    /// Yes, this time.
+    AllowOnce,
+    /// Yes, from here on.
+    AllowAlways,
+    /// No, this time.
+    RejectOnce,
+    /// No, from here on.
+    RejectAlways,
+    /// A kind that is not known: a person may choose it, a policy never does.
+    #[serde(untagged)]
+    Unknown(String),
+}
+
+impl OptionKind {
+    /// The wire's word.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::AllowOnce => "allow_once",
+            Self::AllowAlways => "allow_always",
+            Self::RejectOnce => "reject_once",
+            Self::RejectAlways => "reject_always",
+            Self::Unknown(kind) => kind,
+        }
+    }
+
+    /// Whether choosing it lets the tool run.
+    #[must_use]
+    pub const fn allows(&self) -> bool {
+        matches!(self, Self::AllowOnce | Self::AllowAlways)
+    }
+}
+
+/// The answer to a permission request.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum PermissionOutcome {
+    /// Nothing was chosen: the turn was cancelled, or no offered option fits.
+    Cancelled,
+    /// This option was chosen.
+    #[serde(rename_all = "camelCase")]
+    Selected {
+        /// Its id.
+        option_id: String,
+    },
+}
+
+impl PermissionOutcome {
+    /// Chooses an option.
+    #[must_use]
+    pub fn selected(option_id: impl Into<String>) -> Self {
+        Self::Selected { option_id: option_id.into() }
+    }
+}
+
+/// The result of `session/request_permission`: the outcome, nested once more.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct PermissionResponse {
+    /// What was chosen.
+    pub outcome: PermissionOutcome,
+}
+
+impl PermissionRequest {
+    /// The option of that id.
+    #[must_use]
+    pub fn option(&self, id: &str) -> Option<&PermissionOption> {
+        self.options.iter().find(|option| option.option_id == id)
+    }
+
+    /// The first option of the first of these kinds that was offered. Never chosen by position or by name.
+    #[must_use]
+    pub fn first_of(&self, kinds: &[OptionKind]) -> Option<&PermissionOption> {
+        kinds.iter().find_map(|kind| self.options.iter().find(|option| option.kind == *kind))
+    }
+}

@@ -1,0 +1,145 @@
+//! What an agent may ask of a client beside permissions (spec/acp §11).
+
+use serde::{Deserialize, Serialize};
+
+use super::lenient::or_null;
+use super::session::Pair;
+use super::{Json, SessionId};
+
+/// A request of the agent that the client offered to serve.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(tag = "method", content = "params")]
+pub enum ServiceRequest {
+    /// Read a text file. Answer `{content}`, or [`code::NOT_FOUND`](crate::rpc::code::NOT_FOUND).
+    #[serde(rename = "fs/read_text_file")]
+    ReadTextFile(ReadTextFile),
+    /// Write a text file, creating it when it is missing. Answer `{}`.
+    #[serde(rename = "fs/write_text_file")]
+    WriteTextFile(WriteTextFile),
+    /// Start a command. Answer `{terminalId}` at once.
+    #[serde(rename = "terminal/create")]
+    CreateTerminal(CreateTerminal),
+    /// What a command wrote so far. Answer `{output, truncated, exitStatus?}`.
+    #[serde(rename = "terminal/output")]
+    TerminalOutput(TerminalRef),
+    /// Answer `{exitCode?, signal?}` when the command has ended.
+    #[serde(rename = "terminal/wait_for_exit")]
+    WaitForTerminal(TerminalRef),
+    /// End a command; its id stays good. Answer `{}`.
+    #[serde(rename = "terminal/kill")]
+    KillTerminal(TerminalRef),
+    /// Forget a command, ending it if need be. Answer `{}`.
+    #[serde(rename = "terminal/release")]
+    ReleaseTerminal(TerminalRef),
+    /// Ask the user. Answer `{action, content?}`.
+    #[serde(rename = "elicitation/create")]
+    Elicit(Elicit),
+    /// A method of an extension that the config names.
+    #[serde(rename = "extension")]
+    Extension {
+        /// The method.
+        method: String,
+        /// Its parameters, as written.
+        params: Option<Json>,
+    },
+}
+
+/// The parameters of `fs/read_text_file`.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadTextFile {
+    /// Which session.
+    pub session_id: SessionId,
+    /// The file, absolute.
+    pub path: String,
+    /// The first line, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// How many lines at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// The parameters of `fs/write_text_file`.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WriteTextFile {
+    /// Which session.
+    pub session_id: SessionId,
+    /// The file, absolute.
+    pub path: String,
+    /// What it will hold.
+    pub content: String,
+}
+
+/// The parameters of `terminal/create`.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateTerminal {
+    /// Which session.
+    pub session_id: SessionId,
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    #[serde(default, deserialize_with = "or_null")]
+    pub args: Vec<String>,
+    /// Variables to lay over its environment.
+    #[serde(default, deserialize_with = "or_null")]
+    pub env: Vec<Pair>,
+    /// Its working directory; the session's when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Bytes of output to keep, the last ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_byte_limit: Option<u64>,
+}
+
+/// The parameters of the other terminal methods.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TerminalRef {
+    /// Which session.
+    pub session_id: SessionId,
+    /// Which terminal.
+    pub terminal_id: String,
+}
+
+/// The parameters of `elicitation/create`.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Elicit {
+    /// The question.
+    pub message: String,
+    /// `form` or `url`.
+    pub mode: String,
+    /// The session it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// For a form: its fields, as written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_schema: Option<Json>,
+    /// For a page: its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elicitation_id: Option<String>,
+    /// For a page: its address, not to be opened without consent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+impl ServiceRequest {
+    /// The session it is about, if it says so.
+    #[must_use]
+    pub const fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::ReadTextFile(params) => Some(&params.session_id),
+            Self::WriteTextFile(params) => Some(&params.session_id),
+            Self::CreateTerminal(params) => Some(&params.session_id),
+            Self::TerminalOutput(params)
+            | Self::WaitForTerminal(params)
+            | Self::KillTerminal(params)
+            | Self::ReleaseTerminal(params) => Some(&params.session_id),
+            Self::Elicit(params) => params.session_id.as_ref(),
+            Self::Extension { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,502 @@
+//! Setting a connection and its sessions up (spec/acp §4, §5, §6, §10).
+
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::content::{Tagged, tag_of};
+use super::lenient::{as_object, items, no, offered, or_default, or_null, some_items};
+use super::{ContentBlock, Json};
+
+/// The protocol version that is spoken here.
+pub const PROTOCOL_VERSION: u16 = 1;
+
+/// A session's id: opaque, chosen by the agent. Cheap to clone.
+#[derive(Clone, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionId(Arc<str>);
+
+impl SessionId {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for SessionId {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl Borrow<str> for SessionId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The name and version of a program.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Implementation {
+    /// For programs.
+    pub name: String,
+    /// For people.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Any text.
+    #[serde(default, deserialize_with = "or_default")]
+    pub version: String,
+}
+
+/// What a client offers to an agent. Nothing, unless it says so.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientCapabilities {
+    /// Reading and writing files.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "FileSystem::is_empty")]
+    pub fs: FileSystem,
+    /// All five `terminal/*` methods.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "no")]
+    pub terminal: bool,
+    /// Asking the user.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Elicitation::is_empty")]
+    pub elicitation: Elicitation,
+    /// Boolean config options, as written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Json>,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// What a client does with files.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileSystem {
+    /// `fs/read_text_file`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub read_text_file: bool,
+    /// `fs/write_text_file`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub write_text_file: bool,
+}
+
+impl FileSystem {
+    const fn is_empty(&self) -> bool {
+        !self.read_text_file && !self.write_text_file
+    }
+}
+
+/// How a client can ask its user.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Elicitation {
+    /// By a form.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub form: bool,
+    /// By a page to visit.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub url: bool,
+}
+
+impl Elicitation {
+    const fn is_empty(&self) -> bool {
+        !self.form && !self.url
+    }
+}
+
+/// What an agent offers to a client.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentCapabilities {
+    /// `session/load`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub load_session: bool,
+    /// What a prompt may hold beside text and links.
+    #[serde(default, deserialize_with = "or_default")]
+    pub prompt_capabilities: PromptCapabilities,
+    /// MCP transports beside stdio.
+    #[serde(default, deserialize_with = "or_default")]
+    pub mcp_capabilities: McpCapabilities,
+    /// Further session methods.
+    #[serde(default, deserialize_with = "or_default")]
+    pub session_capabilities: SessionCapabilities,
+    /// Logging out.
+    #[serde(default, deserialize_with = "or_default")]
+    pub auth: AgentAuth,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// What a prompt may hold beside text and links.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PromptCapabilities {
+    /// Image blocks.
+    #[serde(default, deserialize_with = "or_default")]
+    pub image: bool,
+    /// Audio blocks.
+    #[serde(default, deserialize_with = "or_default")]
+    pub audio: bool,
+    /// Resource blocks.
+    #[serde(default, deserialize_with = "or_default")]
+    pub embedded_context: bool,
+}
+
+/// MCP transports beside stdio.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct McpCapabilities {
+    /// Streamable HTTP.
+    #[serde(default, deserialize_with = "or_default")]
+    pub http: bool,
+    /// Server-sent events.
+    #[serde(default, deserialize_with = "or_default")]
+    pub sse: bool,
+}
+
+/// Further session methods.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionCapabilities {
+    /// `session/list`.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub list: bool,
+    /// `session/delete`.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub delete: bool,
+    /// `session/resume`.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub resume: bool,
+    /// `session/close`.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub close: bool,
+    /// `additionalDirectories` may be given.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub additional_directories: bool,
+    /// `systemPrompt` may be given.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub system_prompt: bool,
+}
+
+/// What an agent offers about logins.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct AgentAuth {
+    /// `logout`.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub logout: bool,
+}
+
+/// The parameters of `initialize`.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InitializeRequest {
+    /// The latest version that the client speaks.
+    pub protocol_version: u16,
+    /// What the client offers.
+    #[serde(default, deserialize_with = "or_default")]
+    pub client_capabilities: ClientCapabilities,
+    /// Who the client is.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub client_info: Option<Implementation>,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// The result of `initialize`.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InitializeResponse {
+    /// The version to be spoken. Some agents write it as a string.
+    #[serde(deserialize_with = "version")]
+    pub protocol_version: u16,
+    /// What the agent offers.
+    #[serde(default, deserialize_with = "or_default")]
+    pub agent_capabilities: AgentCapabilities,
+    /// How to log in.
+    #[serde(default, deserialize_with = "items")]
+    pub auth_methods: Vec<AuthMethod>,
+    /// Who the agent is.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub agent_info: Option<Implementation>,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
+    let raw = <&'de RawValue>::deserialize(deserializer)?;
+    let token = raw.get().trim_matches('"');
+    token.parse().map_err(|_| D::Error::custom("protocolVersion is no number of 16 bits"))
+}
+
+/// A way to log in.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct AuthMethod {
+    /// For `authenticate`.
+    pub id: String,
+    /// For people.
+    #[serde(default, deserialize_with = "or_default")]
+    pub name: String,
+    /// For people.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// `terminal`: run the agent's command again, interactively. Absent or anything else: the agent does it.
+    #[serde(
+        rename = "type",
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub kind: Option<String>,
+    /// For `terminal`: arguments to append to the agent's command.
+    #[serde(default, deserialize_with = "items", skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// For `terminal`: variables to lay over the agent's environment.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// The parameters of `session/new`, and with an id those of `session/load` and `session/resume`.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionSetup {
+    /// The workspace, absolute.
+    pub cwd: String,
+    /// MCP servers to connect to. Always written, even when empty: some agents insist.
+    #[serde(default, deserialize_with = "or_null")]
+    pub mcp_servers: Vec<McpServer>,
+    /// Further roots, absolute; the whole list each time.
+    #[serde(default, deserialize_with = "or_null", skip_serializing_if = "Vec::is_empty")]
+    pub additional_directories: Vec<String>,
+    /// Instructions to the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<SystemPrompt>,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+impl SessionSetup {
+    /// A session in that workspace and nothing else.
+    #[must_use]
+    pub fn in_directory(cwd: impl Into<String>) -> Self {
+        Self { cwd: cwd.into(), ..Self::default() }
+    }
+}
+
+/// Instructions to the model.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct SystemPrompt {
+    /// `append` or `override`.
+    pub mode: String,
+    /// Text blocks.
+    pub content: Vec<ContentBlock>,
+}
+
+/// An MCP server.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum McpServer {
+    /// A child of the agent.
+    Stdio(McpStdio),
+    /// Streamable HTTP.
+    Http(McpHttp),
+    /// Server-sent events.
+    Sse(McpHttp),
+}
+
+/// An MCP server that the agent starts.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct McpStdio {
+    /// Its name.
+    pub name: String,
+    /// The program, absolute.
+    pub command: String,
+    /// Its arguments.
+    #[serde(default, deserialize_with = "or_null")]
+    pub args: Vec<String>,
+    /// Variables to lay over its environment.
+    #[serde(default, deserialize_with = "or_null")]
+    pub env: Vec<Pair>,
+}
+
+/// An MCP server that is reached over HTTP.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct McpHttp {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub url: String,
+    /// Headers of each request.
+    #[serde(default, deserialize_with = "or_null")]
+    pub headers: Vec<Pair>,
+}
+
+/// A header or a variable.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+impl<'de> Deserialize<'de> for McpServer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&'de RawValue>::deserialize(deserializer)?;
+        let json = raw.get();
+        match tag_of(raw, "type").as_deref() {
+            None | Some("stdio") => serde_json::from_str(json).map(Self::Stdio),
+            Some("http") => serde_json::from_str(json).map(Self::Http),
+            Some("sse") => serde_json::from_str(json).map(Self::Sse),
+            Some(other) => {
+                return Err(D::Error::unknown_variant(other, &["stdio", "http", "sse"]));
+            }
+        }
+        .map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for McpServer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Stdio(server) => server.serialize(serializer),
+            Self::Http(fields) => Tagged { tag: "http", fields }.serialize(serializer),
+            Self::Sse(fields) => Tagged { tag: "sse", fields }.serialize(serializer),
+        }
+    }
+}
+
+/// What an agent says about a session that it opened.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionState {
+    /// Its modes.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub modes: Option<SessionModes>,
+    /// Its config options, the most important first.
+    #[serde(default, deserialize_with = "some_items", skip_serializing_if = "Option::is_none")]
+    pub config_options: Option<Vec<ConfigOption>>,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// The modes of a session.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionModes {
+    /// The one it is in.
+    pub current_mode_id: String,
+    /// Those that can be chosen.
+    #[serde(default, deserialize_with = "items")]
+    pub available_modes: Vec<SessionMode>,
+}
+
+/// A mode.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct SessionMode {
+    /// For `session/set_mode`.
+    pub id: String,
+    /// For people.
+    pub name: String,
+    /// For people.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// A setting of a session. One of an unknown type is left out of its list.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigOption {
+    /// For `session/set_config_option`.
+    pub id: String,
+    /// For people.
+    pub name: String,
+    /// For people.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// `mode`, `model`, `model_config`, `thought_level`, or any other word; for display only.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: ConfigKind,
+    /// What it is set to.
+    pub current_value: ConfigValue,
+    /// For a select: the values, flat or in groups, as written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<Json>,
+}
+
+/// The type of a setting.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConfigKind {
+    /// One of several values.
+    Select,
+    /// On or off.
+    Boolean,
+}
+
+/// What a setting is set to.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ConfigValue {
+    /// On or off.
+    Bool(bool),
+    /// The id of a value.
+    Id(String),
+}
+
+/// One page of `session/list`.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionList {
+    /// The sessions of this page.
+    #[serde(default, deserialize_with = "items")]
+    pub sessions: Vec<SessionInfo>,
+    /// For the next page; absent at the end.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// A session that an agent knows.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionInfo {
+    /// Its id.
+    pub session_id: SessionId,
+    /// Its workspace.
+    pub cwd: String,
+    /// Further roots.
+    #[serde(default, deserialize_with = "items", skip_serializing_if = "Vec::is_empty")]
+    pub additional_directories: Vec<String>,
+    /// Its title.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// When it last changed, ISO 8601.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<String>,
+}

@@ -1,0 +1,79 @@
+//! One prompt turn as the client sees it, and how it may end (spec/acp §8).
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::{Tag, Time};
+
+/// The turn of one session.
+///
+/// ```text
+///          prompt                cancel
+///   Idle ─────────► Running ─────────────► Cancelling
+///    ▲                 │ answer, silence       │ answer, grace
+///    └─────────────────┴───────────────────────┘
+/// ```
+#[derive(Debug, Default, Eq, PartialEq)]
+pub(super) enum Turn {
+    #[default]
+    Idle,
+    Running(Open),
+    /// The agent was told; its answer is waited for until then.
+    Cancelling(Open, Option<Time>),
+}
+
+/// The prompt that is open.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Open {
+    /// The number of its request.
+    pub(super) request: u64,
+    /// The caller's name for it.
+    pub(super) tag: Tag,
+}
+
+impl Turn {
+    pub(super) const fn is_idle(&self) -> bool {
+        matches!(self, Self::Idle)
+    }
+
+    /// Ends the turn and names its prompt.
+    pub(super) fn end(&mut self) -> Option<Open> {
+        match std::mem::take(self) {
+            Self::Idle => None,
+            Self::Running(open) | Self::Cancelling(open, _) => Some(open),
+        }
+    }
+}
+
+/// Why a turn ended, in the agent's word.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The agent is done.
+    EndTurn,
+    /// The model's output limit came.
+    MaxTokens,
+    /// Too many model requests in one turn.
+    MaxTurnRequests,
+    /// The agent will not.
+    Refusal,
+    /// It was cancelled.
+    Cancelled,
+    /// A word that the protocol does not have. Neither success nor crash.
+    #[serde(untagged)]
+    Other(String),
+}
+
+impl StopReason {
+    /// The wire's word.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::EndTurn => "end_turn",
+            Self::MaxTokens => "max_tokens",
+            Self::MaxTurnRequests => "max_turn_requests",
+            Self::Refusal => "refusal",
+            Self::Cancelled => "cancelled",
+            Self::Other(word) => word,
+        }
+    }
+}

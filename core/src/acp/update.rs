@@ -1,0 +1,559 @@
+//! What an agent reports about a session: `session/update` (spec/acp §7, §9, §10).
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::content::{Tagged, tag_of};
+use super::lenient::{items, or_default, some_items};
+use super::session::ConfigOption;
+use super::{ContentBlock, Json, SessionId, Unknown};
+
+/// One update of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Update {
+    /// A piece of a message.
+    Message(Speaker, Chunk),
+    /// A new tool call.
+    ToolCall(ToolCall),
+    /// News about a tool call. Its id may be new as well.
+    ToolCallUpdate(ToolCallUpdate),
+    /// The whole plan; it replaces the one before.
+    Plan(Plan),
+    /// The slash commands that exist; they replace the ones before.
+    AvailableCommands(AvailableCommands),
+    /// The mode is another one.
+    CurrentMode(CurrentMode),
+    /// All config options; they replace the ones before.
+    ConfigOptions(ConfigOptions),
+    /// Title or time of the session.
+    SessionInfo(SessionInfoUpdate),
+    /// How much of the context is used.
+    Usage(Usage),
+    /// A kind that is not read here: those that we never offer to take, and the future's.
+    Other(Unknown),
+}
+
+/// Whose words they are.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Speaker {
+    /// The agent's answer.
+    Agent,
+    /// The agent's reasoning.
+    Thought,
+    /// The user's; mostly history.
+    User,
+}
+
+impl Speaker {
+    /// The wire's name of an update with such words.
+    #[must_use]
+    pub const fn tag(self) -> &'static str {
+        match self {
+            Self::Agent => "agent_message_chunk",
+            Self::Thought => "agent_thought_chunk",
+            Self::User => "user_message_chunk",
+        }
+    }
+
+    pub(super) fn from_tag(tag: &str) -> Option<Self> {
+        [Self::Agent, Self::Thought, Self::User].into_iter().find(|speaker| speaker.tag() == tag)
+    }
+}
+
+/// A piece of a message.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Chunk {
+    /// The content; consecutive chunks are one message.
+    pub content: ContentBlock,
+    /// Chunks of one id are one message; without it, chunks of one kind are.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// A tool call as it is announced.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCall {
+    /// Unique in the session.
+    pub tool_call_id: String,
+    /// For people.
+    pub title: String,
+    /// The tool's own name.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What sort of tool.
+    #[serde(default, deserialize_with = "or_default")]
+    pub kind: ToolKind,
+    /// How far it is.
+    #[serde(default, deserialize_with = "or_default")]
+    pub status: ToolStatus,
+    /// What it shows.
+    #[serde(default, deserialize_with = "items", skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<ToolContent>,
+    /// Files that it touches.
+    #[serde(default, deserialize_with = "items", skip_serializing_if = "Vec::is_empty")]
+    pub locations: Vec<Location>,
+    /// What goes into the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_input: Option<Json>,
+    /// What came out of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_output: Option<Json>,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// What changed about a tool call: absent is unchanged, lists replace the ones before.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCallUpdate {
+    /// Which call.
+    pub tool_call_id: String,
+    /// For people.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The tool's own name.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What sort of tool.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<ToolKind>,
+    /// How far it is.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub status: Option<ToolStatus>,
+    /// What it shows.
+    #[serde(default, deserialize_with = "some_items", skip_serializing_if = "Option::is_none")]
+    pub content: Option<Vec<ToolContent>>,
+    /// Files that it touches.
+    #[serde(default, deserialize_with = "some_items", skip_serializing_if = "Option::is_none")]
+    pub locations: Option<Vec<Location>>,
+    /// What goes into the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_input: Option<Json>,
+    /// What came out of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_output: Option<Json>,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// What sort of tool it is; a hint for display.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolKind {
+    /// Reads.
+    Read,
+    /// Changes content.
+    Edit,
+    /// Removes.
+    Delete,
+    /// Moves or renames.
+    Move,
+    /// Looks for something.
+    Search,
+    /// Runs a command.
+    Execute,
+    /// Plans.
+    Think,
+    /// Gets something from outside.
+    Fetch,
+    /// Changes the session's mode.
+    SwitchMode,
+    /// Anything else, unknown kinds included.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+impl ToolKind {
+    /// The wire's word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Edit => "edit",
+            Self::Delete => "delete",
+            Self::Move => "move",
+            Self::Search => "search",
+            Self::Execute => "execute",
+            Self::Think => "think",
+            Self::Fetch => "fetch",
+            Self::SwitchMode => "switch_mode",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// How far a tool call is. An unknown status counts as absent.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolStatus {
+    /// Not begun: its input still comes, or it waits for a permission.
+    #[default]
+    Pending,
+    /// Running.
+    InProgress,
+    /// Done.
+    Completed,
+    /// Failed.
+    Failed,
+}
+
+impl ToolStatus {
+    /// The wire's word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Whether nothing more is to come.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed)
+    }
+}
+
+/// What a tool call shows.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ToolContent {
+    /// Ordinary content.
+    Content(ContentBlock),
+    /// A change of a file.
+    Diff(Diff),
+    /// A living terminal, by id.
+    Terminal(String),
+    /// A type that is not known, as it was written.
+    Unknown(Unknown),
+}
+
+/// A change of a file.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Diff {
+    /// The file, absolute.
+    pub path: String,
+    /// What it held; absent for a new file.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub old_text: Option<String>,
+    /// What it will hold.
+    pub new_text: String,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Location {
+    /// The file, absolute.
+    pub path: String,
+    /// From 1.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// The plan of a turn.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// All entries.
+    #[serde(default, deserialize_with = "items")]
+    pub entries: Vec<PlanEntry>,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// One thing to be done. An entry that cannot be read is left out.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct PlanEntry {
+    /// What.
+    pub content: String,
+    /// How urgent.
+    pub priority: PlanPriority,
+    /// How far.
+    pub status: PlanStatus,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// How urgent a plan entry is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanPriority {
+    /// First.
+    High,
+    /// Then.
+    Medium,
+    /// Last.
+    Low,
+}
+
+/// How far a plan entry is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanStatus {
+    /// Not begun.
+    Pending,
+    /// Begun.
+    InProgress,
+    /// Done.
+    Completed,
+}
+
+/// The slash commands of a session.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AvailableCommands {
+    /// All of them.
+    #[serde(default, deserialize_with = "items")]
+    pub available_commands: Vec<AvailableCommand>,
+}
+
+/// A slash command: sent as the prompt text `/name input`.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct AvailableCommand {
+    /// Without the slash.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// What it takes, as written: an object with a `hint`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Json>,
+}
+
+/// The mode of a session.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct CurrentMode {
+    /// Its id. `modeId`, as one document calls it, is read as well.
+    #[serde(rename = "currentModeId", alias = "modeId")]
+    pub current_mode_id: String,
+}
+
+/// All config options of a session.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigOptions {
+    /// All of them.
+    #[serde(default, deserialize_with = "items")]
+    pub config_options: Vec<ConfigOption>,
+}
+
+/// What changed about a session's description.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionInfoUpdate {
+    /// Its title.
+    #[serde(default, skip_serializing_if = "Patch::is_keep")]
+    pub title: Patch,
+    /// When it last changed, ISO 8601.
+    #[serde(default, skip_serializing_if = "Patch::is_keep")]
+    pub updated_at: Patch,
+}
+
+/// A field of an update: left alone, cleared, or set.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum Patch {
+    /// Absent: as it was.
+    #[default]
+    Keep,
+    /// Null: nothing any more.
+    Clear,
+    /// A value.
+    Set(String),
+}
+
+impl Patch {
+    const fn is_keep(&self) -> bool {
+        matches!(self, Self::Keep)
+    }
+}
+
+impl<'de> Deserialize<'de> for Patch {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&'de RawValue>::deserialize(deserializer)?;
+        Ok(match serde_json::from_str(raw.get()) {
+            Ok(Some(text)) => Self::Set(text),
+            Ok(None) => Self::Clear,
+            Err(_) => Self::Keep,
+        })
+    }
+}
+
+impl Serialize for Patch {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Keep | Self::Clear => serializer.serialize_none(),
+            Self::Set(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+/// How much of the model's context is used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens in use.
+    pub used: u64,
+    /// Tokens that fit.
+    pub size: u64,
+    /// What it cost so far.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+}
+
+/// Money or credits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// How much.
+    pub amount: f64,
+    /// ISO 4217, or a unit such as `credits`.
+    pub currency: String,
+}
+
+/// The parameters of `session/update`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionUpdate {
+    /// Which session.
+    pub session_id: SessionId,
+    /// What happened.
+    pub update: Update,
+}
+
+impl Update {
+    /// The wire's name of the kind.
+    #[must_use]
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::Message(speaker, _) => speaker.tag(),
+            Self::ToolCall(_) => "tool_call",
+            Self::ToolCallUpdate(_) => "tool_call_update",
+            Self::Plan(_) => "plan",
+            Self::AvailableCommands(_) => "available_commands_update",
+            Self::CurrentMode(_) => "current_mode_update",
+            Self::ConfigOptions(_) => "config_option_update",
+            Self::SessionInfo(_) => "session_info_update",
+            Self::Usage(_) => "usage_update",
+            Self::Other(unknown) => &unknown.tag,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Update {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&'de RawValue>::deserialize(deserializer)?;
+        let tag = tag_of(raw, "sessionUpdate").ok_or_else(|| D::Error::missing_field("sessionUpdate"))?;
+        let json = raw.get();
+        if let Some(speaker) = Speaker::from_tag(&tag) {
+            return serde_json::from_str(json)
+                .map(|chunk| Self::Message(speaker, chunk))
+                .map_err(D::Error::custom);
+        }
+        match &*tag {
+            "tool_call" => serde_json::from_str(json).map(Self::ToolCall),
+            "tool_call_update" => serde_json::from_str(json).map(Self::ToolCallUpdate),
+            "plan" => serde_json::from_str(json).map(Self::Plan),
+            "available_commands_update" => serde_json::from_str(json).map(Self::AvailableCommands),
+            "current_mode_update" => serde_json::from_str(json).map(Self::CurrentMode),
+            "config_option_update" => serde_json::from_str(json).map(Self::ConfigOptions),
+            "session_info_update" => serde_json::from_str(json).map(Self::SessionInfo),
+            "usage_update" => serde_json::from_str(json).map(Self::Usage),
+            _ => Ok(Self::Other(Unknown { tag, raw: Json::from(raw) })),
+        }
+        .map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for Update {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Kind<'a, T> {
+            session_update: &'a str,
+            #[serde(flatten)]
+            fields: &'a T,
+        }
+        let session_update = self.tag();
+        match self {
+            Self::Message(_, fields) => Kind { session_update, fields }.serialize(serializer),
+            Self::ToolCall(fields) => Kind { session_update, fields }.serialize(serializer),
+            Self::ToolCallUpdate(fields) => Kind { session_update, fields }.serialize(serializer),
+            Self::Plan(fields) => Kind { session_update, fields }.serialize(serializer),
+            Self::AvailableCommands(fields) => Kind { session_update, fields }.serialize(serializer),
+            Self::CurrentMode(fields) => Kind { session_update, fields }.serialize(serializer),
+            Self::ConfigOptions(fields) => Kind { session_update, fields }.serialize(serializer),
+            Self::SessionInfo(fields) => Kind { session_update, fields }.serialize(serializer),
+            Self::Usage(fields) => Kind { session_update, fields }.serialize(serializer),
+            Self::Other(unknown) => unknown.raw.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolContent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&'de RawValue>::deserialize(deserializer)?;
+        let tag = tag_of(raw, "type").ok_or_else(|| D::Error::missing_field("type"))?;
+        let json = raw.get();
+        match &*tag {
+            "content" => serde_json::from_str(json).map(|Wrapped { content }| Self::Content(content)),
+            "diff" => serde_json::from_str(json).map(Self::Diff),
+            "terminal" => {
+                serde_json::from_str(json).map(|TerminalLink { terminal_id }| Self::Terminal(terminal_id))
+            }
+            // Content without its wrapper: seen in documents, read by nobody.
+            "text" | "image" | "audio" | "resource" | "resource_link" => {
+                return Err(D::Error::custom("content without its wrapper"));
+            }
+            _ => Ok(Self::Unknown(Unknown { tag, raw: Json::from(raw) })),
+        }
+        .map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for ToolContent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Content(content) => {
+                Tagged { tag: "content", fields: &WrappedRef { content } }.serialize(serializer)
+            }
+            Self::Diff(fields) => Tagged { tag: "diff", fields }.serialize(serializer),
+            Self::Terminal(terminal_id) => {
+                let fields = &TerminalLink { terminal_id: terminal_id.clone() };
+                Tagged { tag: "terminal", fields }.serialize(serializer)
+            }
+            Self::Unknown(unknown) => unknown.raw.serialize(serializer),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Wrapped {
+    content: ContentBlock,
+}
+
+#[derive(Serialize)]
+struct WrappedRef<'a> {
+    content: &'a ContentBlock,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TerminalLink {
+    terminal_id: String,
+}
