@@ -1,5 +1,7 @@
 //! What people use to speak into a session: a connection for requests, and at need a second one to cancel.
 
+use serde::{Deserialize, Serialize};
+
 use super::canceller::{self, Canceller, GiveUp};
 use super::client::{self, Client, Failure, Target};
 use super::wire::Answer;
@@ -7,7 +9,8 @@ use crate::machine::{Deadline, Ids, Input, Machine, Now, Output, Outputs, Refuse
 use crate::nest::{Nest, Told};
 
 /// What may be asked.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Command {
     /// A request on the first connection. A prompt has to wait until a cancel is over, which could hit it.
     Ask(client::Command),
@@ -17,7 +20,8 @@ pub enum Command {
 }
 
 /// What the caller is told.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Event {
     /// About the first connection.
     Said(client::Event),

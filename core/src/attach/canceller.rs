@@ -1,5 +1,7 @@
 //! Cancels the turn of a session, on a connection of its own.
 
+use serde::{Deserialize, Serialize};
+
 use super::client::{Client, Ending, Event, Failure, Target};
 use super::wire::{Method, Params};
 use crate::machine::{Deadline, Input, Machine, Now, Output, Outputs, Refused};
@@ -14,7 +16,7 @@ pub struct Config {
 }
 
 /// Comes too late: the turn has ended by itself, and the next one must not be hit.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct GiveUp;
 
 /// Connects, cancels, leaves. Its one event says whether the session took the cancel, which says nothing

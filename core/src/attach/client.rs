@@ -1,5 +1,7 @@
 //! The caller's side: one connection, one request at a time.
 
+use serde::{Deserialize, Serialize};
+
 use super::limits::Limits;
 use super::wire::{AgentInfo, Answer, Method, Params, VERSION, welcome};
 use crate::lines::{Line, Lines};
@@ -26,7 +28,8 @@ pub struct Target {
 
 /// What may be asked, one at a time. There is no cancel: it would wait behind the prompt it should cancel.
 /// [`Canceller`](super::Canceller) sends it on a connection of its own.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Command {
     /// Asks what the session is.
     Load {
@@ -47,7 +50,8 @@ pub enum Command {
 }
 
 /// What the caller is told.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Event {
     /// The token was right; requests can be made.
     Ready(AgentInfo),
@@ -60,7 +64,8 @@ pub enum Event {
 }
 
 /// Why a request has no result.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum Failure {
     /// The session said no.
     #[error("{0}")]
@@ -74,7 +79,8 @@ pub enum Failure {
 }
 
 /// Why a connection is over.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum Ending {
     /// We left.
     #[error("we left")]
@@ -91,7 +97,8 @@ pub enum Ending {
 }
 
 /// What a session did wrong.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// Another user listens at the socket. The token was not sent.
     #[error("another user listens at the socket")]

@@ -1,9 +1,12 @@
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::limits::{Graces, Limits as LinkLimits};
 
 /// Every number of the channel. The defaults are those of the protocol's description, where it has one.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Limits {
     /// Sizes of one connection. A line: 8 MiB with its line end.
     pub link: LinkLimits,

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde::{Deserialize, Serialize as SerializeDerive};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::rpc::{self, Json};
 
@@ -171,6 +171,13 @@ impl Serialize for Record {
     }
 }
 
+impl<'de> Deserialize<'de> for Record {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Json::deserialize(deserializer)?;
+        Self::read(raw.get().as_bytes()).map_err(serde::de::Error::custom)
+    }
+}
+
 /// The members of a record, all always there, in this order.
 const MEMBERS: [&str; 28] = [
     "peer_id",
@@ -209,7 +216,7 @@ fn take<T: Default + DeserializeOwned>(members: &mut BTreeMap<String, Json>, nam
 }
 
 /// Where a session can be attached to. Both or neither stand in a notify event.
-#[derive(Clone, Debug, Eq, PartialEq, SerializeDerive, Deserialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Attachment {
     /// The socket.
     pub attach_socket: String,
@@ -218,7 +225,7 @@ pub struct Attachment {
 }
 
 /// The `transport` block of a notify event.
-#[derive(Clone, Debug, Default, Eq, PartialEq, SerializeDerive, Deserialize)]
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Transport {
     /// The process that the session runs under.

@@ -1,7 +1,10 @@
 //! The session's side: listens, lets in whoever has the token, and hands their prompts to the host.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use super::conn::{Ask, Conn, House, Tell};
 use super::files;
@@ -35,7 +38,8 @@ pub struct Config {
 }
 
 /// What the host says. The turns are all of its turns, whoever asked for them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Command {
     /// What became of a prompt that was received. Said before the turn that takes it starts, and once nothing
     /// else stands before it: a host that lets lines of its own wait in the same queue says it when they are
@@ -50,14 +54,15 @@ pub enum Command {
     },
     /// The turn was cancelled, by a client or at the host's own keyboard.
     TurnCancelled,
-    /// The session has something else to say of itself.
+    /// The session has something else to say of itself. Its peer id stays.
     Publish(Box<Record>),
     /// The session is leaving.
     Shutdown,
 }
 
 /// What the host is told.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Event {
     /// Clients can attach from here on. Belongs into notify events until [`Event::Closed`].
     Listening(Box<Attachment>),
@@ -81,7 +86,8 @@ pub enum Event {
 }
 
 /// Why a server closed. The session goes on without it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Why {
     /// It was asked to.
     Stopped,
@@ -102,7 +108,7 @@ pub struct Server {
     turns: Turns,
     record: Record,
     files: Files,
-    heartbeat: std::time::Duration,
+    heartbeat: Duration,
     phase: Phase,
     ids: Ids,
     out: Outputs<Event>,
@@ -192,7 +198,8 @@ impl Machine for Server {
                 self.publish(now);
             }
             Command::Publish(record) => {
-                self.record = *record;
+                let peer_id = std::mem::take(&mut self.record.peer_id);
+                self.record = Record { peer_id, ..*record };
                 self.publish(now);
             }
             Command::Shutdown => self.close(now, Why::Stopped),
@@ -249,7 +256,7 @@ impl Server {
                 let session_id = self.record.session_id.clone().unwrap_or(self.record.peer_id.clone());
                 let session =
                     Session { session_id, cwd: self.record.cwd.clone(), busy: self.turns.is_running() };
-                self.answer(now, conn, Ok(Answer::Session(session)));
+                self.answer(now, conn, Ok(Answer::Session(session.into())));
             }
             Ask::Prompt { text, .. } => self.turns.enqueue(conn, text),
             Ask::Cancel { .. } => {
@@ -337,10 +344,10 @@ impl Server {
     }
 }
 
-fn put(path: &std::path::Path, bytes: Vec<u8>) -> Store {
+fn put(path: &Path, bytes: Vec<u8>) -> Store {
     Store { path: path.to_owned(), change: Change::Put { bytes: Secret::new(bytes), mode: 0o600 } }
 }
 
-fn remove(path: &std::path::Path) -> Store {
+fn remove(path: &Path) -> Store {
     Store { path: path.to_owned(), change: Change::Remove }
 }

@@ -13,17 +13,21 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::limits::Limits;
 use super::wire::{Answer, Turn};
 use crate::machine::{Deadline, Now, Refused, Time};
 use crate::rpc::{RpcError, code};
 
 /// A prompt that was handed to the host. Numbers rise and are never used again.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct PromptId(pub u32);
 
 /// What became of words that were handed to the host.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Injection {
     /// The turn that runs took them.
     Steered,

@@ -164,7 +164,7 @@ impl Turn {
 #[serde(untagged)]
 pub enum Answer {
     /// To a load: the session.
-    Session(Session),
+    Session(Box<Session>),
     /// To a prompt: how its turn ended.
     Turn(Turn),
     /// To a ping or a cancel.
