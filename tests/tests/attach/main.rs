@@ -8,6 +8,7 @@ mod departures;
 mod desk;
 mod lines;
 mod prompts;
+mod properties;
 mod session;
 mod turns;
 
