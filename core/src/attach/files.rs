@@ -127,3 +127,73 @@ impl TokenFile<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_attach_dir_follows_its_variable_then_the_temporary_folder() {
+        let dir =
+            |own: Option<&str>, tmp: Option<&str>| attach_dir(own.map(Path::new), tmp.map(Path::new), 501);
+        assert_eq!(dir(Some("/a"), Some("/t")), Path::new("/a"));
+        assert_eq!(dir(None, Some("/t")), Path::new("/t/agentica-501"));
+        assert_eq!(dir(Some(""), Some("")), Path::new("/tmp/agentica-501"));
+        assert_eq!(dir(None, None), Path::new("/tmp/agentica-501"));
+    }
+
+    #[test]
+    fn records_move_with_the_cache_and_the_cache_with_its_home() {
+        let dir = |cache: Option<&str>, own: Option<&str>| {
+            live_dir(cache.map(Path::new), own.map(Path::new), Path::new("/home/u"))
+        };
+        assert_eq!(dir(Some("/c"), Some("/h")), Path::new("/c/peers/live"));
+        assert_eq!(dir(Some(""), Some("/h")), Path::new("/h/cache/peers/live"));
+        assert_eq!(dir(None, Some("")), Path::new("/home/u/.agentica/cache/peers/live"));
+    }
+
+    #[test]
+    fn the_token_lies_beside_the_socket() {
+        let socket = socket_file(Path::new("/run/a.sock/b"), "0a1b2c3d");
+        assert_eq!(socket, Path::new("/run/a.sock/b/0a1b2c3d.sock"));
+        assert_eq!(token_file(&socket), Path::new("/run/a.sock/b/0a1b2c3d.token"));
+        assert_eq!(record_file(Path::new("/live"), "0a1b2c3d"), Path::new("/live/0a1b2c3d.json"));
+    }
+
+    #[test]
+    fn ids_tokens_and_names_have_their_shape() {
+        assert_eq!(peer_id(0xA1), "000000a1");
+        assert_eq!(token([0xF0; 32]).expose(), &"f0".repeat(32));
+        assert_eq!(peer_name(Path::new("/home/u/My  Project (2)"), 0x0F), "my-project-2-0f");
+        assert_eq!(peer_name(Path::new("/"), 1), "session-01");
+    }
+
+    #[test]
+    fn the_variable_outweighs_the_setting() {
+        for (variable, setting, enabled) in [
+            (Some("1"), false, true),
+            (Some("True"), false, true),
+            (Some("0"), true, false),
+            (Some("nonsense"), true, false),
+            (Some(""), true, true),
+            (None, true, true),
+            (None, false, false),
+        ] {
+            assert_eq!(is_enabled(variable.map(OsStr::new), setting), enabled, "{variable:?} {setting}");
+        }
+    }
+
+    #[test]
+    fn a_token_file_is_used_only_when_it_is_ours_alone_and_holds_something() {
+        let file = |is_ours, mode, bytes| {
+            TokenFile { is_ours, mode, bytes }.token().map(|token| token.expose().clone())
+        };
+        assert_eq!(file(true, 0o600, b" abc\r\n"), Ok("abc".to_owned()));
+        assert_eq!(file(true, 0o100_400, b"abc"), Ok("abc".to_owned()));
+        assert_eq!(file(false, 0o600, b"abc"), Err(Unfit::NotOurs));
+        assert_eq!(file(true, 0o644, b"abc"), Err(Unfit::NotPrivate));
+        assert_eq!(file(true, 0o620, b"abc"), Err(Unfit::NotPrivate));
+        assert_eq!(file(true, 0o600, b" \n"), Err(Unfit::Empty));
+        assert_eq!(file(true, 0o600, b"\xff"), Err(Unfit::NotText));
+    }
+}

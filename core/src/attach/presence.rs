@@ -259,3 +259,102 @@ fn is_peer_id(id: &str) -> bool {
         && id.len() <= 64
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the real program writes one.
+    const WRITTEN: &str = r#"{"peer_id": "ab12cd34", "name": "proj-7f", "pid": 4242, "cwd": "/home/u/proj",
+        "session_id": "sess-1", "git_branch": "", "head_sha": null, "ahead": 0, "dirty_files": ["a b"],
+        "model_name": "m-1", "busy": true, "context_tokens": 12345678901234567890123,
+        "attach_socket": "/tmp/agentica-501/ab12cd34.sock", "updated_at": 1700000000.25, "later": {"x": 1.50}}"#;
+
+    fn record(peer_id: &str, name: &str) -> Record {
+        Record { peer_id: peer_id.to_owned(), name: name.to_owned(), ..Record::default() }
+    }
+
+    #[test]
+    fn a_record_is_read_and_nothing_of_it_is_lost() {
+        let record = Record::read(WRITTEN.as_bytes()).unwrap();
+        assert_eq!((record.pid, record.busy), (Some(4242), true));
+        assert_eq!(record.attach_socket.as_deref(), Some("/tmp/agentica-501/ab12cd34.sock"));
+        assert_eq!(record.updated_at, Duration::from_millis(1_700_000_000_250));
+        let again = String::from_utf8(record.to_bytes()).unwrap();
+        for kept in
+            [r#""context_tokens":12345678901234567890123"#, r#""later":{"x": 1.50}"#, r#""head_sha":null"#]
+        {
+            assert!(again.contains(kept), "{again}");
+        }
+        assert_eq!(Record::read(again.as_bytes()).unwrap().to_bytes(), again.as_bytes());
+    }
+
+    #[test]
+    fn a_record_of_ours_has_every_member_in_order() {
+        let mut ours = record("ab12cd34", "x-00");
+        ours.set("model_name", "m");
+        ours.set("own", &[1]);
+        let text = String::from_utf8(ours.to_bytes()).unwrap();
+        let found: Vec<usize> =
+            MEMBERS.iter().map(|name| text.find(&format!("\"{name}\":")).expect(name)).collect();
+        assert!(found.is_sorted());
+        assert!(text.contains(r#""model_name":"m""#) && text.ends_with("\"own\":[1]}\n"), "{text}");
+    }
+
+    #[test]
+    fn one_bad_member_does_not_hide_the_session() {
+        let bytes = br#"{"peer_id":"a","name":7,"pid":"x","cwd":null,"busy":"yes","updated_at":"now","session_id":""}"#;
+        let expected = record("a", "");
+        assert_eq!(Record::read(bytes), Ok(expected));
+    }
+
+    #[test]
+    fn what_names_no_session_is_no_record() {
+        assert_eq!(Record::read(b"[]"), Err(BadRecord::NotAnObject));
+        assert_eq!(Record::read(b"{\"peer_id\":"), Err(BadRecord::NotAnObject));
+        for id in ["", "../x", "a/b", "a.b", &"a".repeat(65)] {
+            let bytes = format!(r#"{{"peer_id":"{id}"}}"#);
+            assert_eq!(Record::read(bytes.as_bytes()), Err(BadRecord::NoPeerId), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_session_lives_while_its_process_does_and_its_record_is_fresh() {
+        let record = Record::read(WRITTEN.as_bytes()).unwrap();
+        let after = |seconds| record.updated_at + Duration::from_secs(seconds);
+        assert_eq!(record.liveness(after(150), |pid| pid == 4242), Liveness::Alive);
+        assert_eq!(record.liveness(after(151), |_| true), Liveness::Stale);
+        assert_eq!(record.liveness(after(0), |_| false), Liveness::Gone);
+        assert_eq!(record.liveness(Duration::ZERO, |_| true), Liveness::Alive, "a clock that went back");
+        assert_eq!(Record::default().liveness(Duration::ZERO, |_| true), Liveness::Gone, "no pid");
+    }
+
+    #[test]
+    fn a_word_finds_one_session_or_says_why_not() {
+        let records = [record("ab12", "proj-00"), record("ab34", "proj-00"), record("ab", "other-01")];
+        let found = |word| Record::find(&records, word).map(|record| record.peer_id.as_str());
+        assert_eq!(found("ab"), Ok("ab"), "exact before prefix");
+        assert_eq!(found("ab1"), Ok("ab12"));
+        assert_eq!(found("other-01"), Ok("ab"));
+        assert_eq!(found("proj-00"), Err(NotFound::Ambiguous(vec!["ab12".to_owned(), "ab34".to_owned()])));
+        assert_eq!(found("proj"), Err(NotFound::Nobody), "names are not shortened");
+        assert_eq!(found(""), Err(NotFound::Nobody));
+    }
+
+    #[test]
+    fn the_transport_block_is_read_and_written() {
+        let envelope = br#"{"v":1,"source":"agentica","session_key":"s","event":"run.started","ts":1.5,
+            "transport":{"ppid":12,"cwd":"/p","tty":"/dev/pts/3","attach_socket":"/t/a.sock","peer_id":"a"},"payload":{}}"#;
+        let transport = Transport::from_envelope(envelope).unwrap();
+        let attachment = Attachment { attach_socket: "/t/a.sock".to_owned(), peer_id: "a".to_owned() };
+        assert_eq!(transport.attachment, Some(attachment));
+        assert_eq!(
+            rpc::to_json(&transport),
+            r#"{"ppid":12,"cwd":"/p","tty":"/dev/pts/3","attach_socket":"/t/a.sock","peer_id":"a"}"#
+        );
+        let bare = Transport { ppid: Some(12), cwd: "/p".to_owned(), tty: None, attachment: None };
+        assert_eq!(rpc::to_json(&bare), r#"{"ppid":12,"cwd":"/p"}"#);
+        assert_eq!(Transport::from_envelope(br#"{"transport":{"ppid":12,"cwd":"/p"}}"#), Some(bare));
+        assert_eq!(Transport::from_envelope(b"{}"), None);
+    }
+}

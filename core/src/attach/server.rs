@@ -38,6 +38,18 @@ pub struct Config {
 }
 
 /// What the host says. The turns are all of its turns, whoever asked for them.
+///
+/// ```text
+///           Injected(Steered)             TurnEnded               1 s passed
+/// Received ────────────────────► Steered ───────────► Settling ────────────────► end_turn
+///    │                                                    │ TurnStarted
+///    │ Injected(Queued)         TurnStarted               ▼       TurnEnded
+///    └────────────────► Queued ──────────────────────► Running ────────────────► end_turn
+///
+/// any ── session/cancel ─────────────► cancelled
+/// Steered, Running ── TurnCancelled ─► cancelled
+/// any ── 600 s passed, Shutdown ─────► agentica_pending
+/// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {

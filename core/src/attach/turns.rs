@@ -1,14 +1,5 @@
-//! Who speaks next, and how long each prompt waits for its turn to end.
-//!
-//! ```text
-//!            Injected(Steered)             TurnEnded               settle passed
-//!  Asked ─────────────────────► Steered ─────────────► Settling ─────────────────► end_turn
-//!    │                                                     │ TurnStarted
-//!    │ Injected(Queued)          TurnStarted               ▼      TurnEnded
-//!    └─────────────────► Queued ─────────────────────► Running ──────────────────► end_turn
-//!
-//!  any ── cancel ──► cancelled        any ── wait passed, session leaving ──► agentica_pending
-//! ```
+//! Who speaks next, and how long each prompt waits for its turn to end. The stages are drawn at
+//! [`Command`](super::server::Command).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -65,7 +56,7 @@ struct Wait {
 #[derive(Debug)]
 enum Stage {
     /// The host has not said what it did with the words.
-    Asked,
+    Received,
     Steered,
     /// The turn that took the words has ended; words that came too late for it start another one at once.
     Settling {
@@ -106,14 +97,14 @@ impl Turns {
         let (conn, text) = self.line.pop_front()?;
         let id = PromptId(self.next);
         self.next += 1;
-        self.waits.insert(id, Wait { conn, until: now.mono + self.wait, stage: Stage::Asked });
+        self.waits.insert(id, Wait { conn, until: now.mono + self.wait, stage: Stage::Received });
         Some((id, text))
     }
 
     /// The host says what it did with the words.
     pub(super) fn injected(&mut self, now: Now, id: PromptId, how: Injection) -> Result<(), Refused> {
         let wait = self.waits.get_mut(&id).ok_or(Refused::Unknown)?;
-        if !matches!(wait.stage, Stage::Asked) {
+        if !matches!(wait.stage, Stage::Received) {
             return Err(Refused::Busy);
         }
         match how {
@@ -141,7 +132,7 @@ impl Turns {
                     claimed = true;
                     wait.stage = Stage::Running;
                 }
-                Stage::Queued | Stage::Asked | Stage::Steered | Stage::Running => {}
+                Stage::Queued | Stage::Received | Stage::Steered | Stage::Running => {}
             }
         }
         Ok(())
@@ -159,7 +150,7 @@ impl Turns {
                 wait.stage = Stage::Settling { until, answer: answer.map(str::to_owned) };
                 None
             }
-            Stage::Asked | Stage::Settling { .. } | Stage::Queued => None,
+            Stage::Received | Stage::Settling { .. } | Stage::Queued => None,
         });
         Ok(())
     }
@@ -171,7 +162,7 @@ impl Turns {
         }
         self.sift(|wait| match wait.stage {
             Stage::Running | Stage::Steered => Some(Turn::cancelled()),
-            Stage::Asked | Stage::Settling { .. } | Stage::Queued => None,
+            Stage::Received | Stage::Settling { .. } | Stage::Queued => None,
         });
         Ok(())
     }
@@ -197,7 +188,7 @@ impl Turns {
     pub(super) fn tick(&mut self, now: Now) {
         self.sift(|wait| match &mut wait.stage {
             Stage::Settling { until, answer } if *until <= now.mono => Some(Turn::ended(answer.take())),
-            Stage::Settling { .. } | Stage::Asked | Stage::Steered | Stage::Queued | Stage::Running => {
+            Stage::Settling { .. } | Stage::Received | Stage::Steered | Stage::Queued | Stage::Running => {
                 (wait.until <= now.mono).then(Turn::pending)
             }
         });
@@ -206,7 +197,7 @@ impl Turns {
     pub(super) fn deadline(&self) -> Option<Deadline> {
         let due = |wait: &Wait| match wait.stage {
             Stage::Settling { until, .. } if until < wait.until => (until, "settle after a steered turn"),
-            Stage::Settling { .. } | Stage::Asked | Stage::Steered | Stage::Queued | Stage::Running => {
+            Stage::Settling { .. } | Stage::Received | Stage::Steered | Stage::Queued | Stage::Running => {
                 (wait.until, "wait for the turn")
             }
         };
