@@ -37,7 +37,9 @@ pub struct Caller {
     /// The session id of the open prompt, if it named one.
     session: Option<String>,
     client: Nest<(), Client>,
-    canceller: Nest<(), Canceller>,
+    cancellers: Nest<u32, Canceller>,
+    /// The number of the last canceller. Those before it are only leaving.
+    last: u32,
     ids: Ids,
     out: Outputs<Event>,
 }
@@ -54,7 +56,8 @@ impl Machine for Caller {
             target,
             session: None,
             client,
-            canceller: Nest::default(),
+            cancellers: Nest::default(),
+            last: 0,
             ids: Ids::default(),
             out: Outputs::default(),
         };
@@ -65,16 +68,16 @@ impl Machine for Caller {
     fn handle(&mut self, now: Now, input: Input<'_>) {
         match input {
             Input::Link(link, heard) => {
-                let _ = self.client.handle(now, link, heard) || self.canceller.handle(now, link, heard);
+                let _ = self.client.handle(now, link, heard) || self.cancellers.handle(now, link, heard);
             }
             Input::Hold(full) => {
                 self.client.hold_all(now, full);
-                self.canceller.hold_all(now, full);
+                self.cancellers.hold_all(now, full);
             }
             Input::Tick | Input::StoreFailed(_) => {}
         }
         self.client.tick(now);
-        self.canceller.tick(now);
+        self.cancellers.tick(now);
         self.settle(now);
     }
 
@@ -83,7 +86,7 @@ impl Machine for Caller {
             return Err(Refused::Closed);
         }
         match command {
-            Command::Ask(client::Command::Prompt { .. }) if !self.canceller.is_empty() => {
+            Command::Ask(client::Command::Prompt { .. }) | Command::Cancel if self.is_cancelling() => {
                 return Err(Refused::Busy);
             }
             Command::Ask(ask) => {
@@ -94,11 +97,11 @@ impl Machine for Caller {
                 self.client.command(now, &(), ask)?;
                 self.session = session;
             }
-            Command::Cancel if !self.canceller.is_empty() => return Err(Refused::Busy),
             Command::Cancel if !self.is_prompting() => return Err(Refused::Unknown),
             Command::Cancel => {
                 let config = canceller::Config { target: self.target.clone(), session: self.session.clone() };
-                self.canceller.insert((), Canceller::new(now, config));
+                self.last += 1;
+                self.cancellers.insert(self.last, Canceller::new(now, config));
             }
         }
         self.settle(now);
@@ -110,7 +113,7 @@ impl Machine for Caller {
     }
 
     fn deadline(&self) -> Option<Deadline> {
-        soonest(self.client.deadline(), self.canceller.deadline())
+        soonest(self.client.deadline(), self.cancellers.deadline())
     }
 }
 
@@ -119,14 +122,14 @@ impl Caller {
         while let Some(((), told)) = self.client.next(&mut self.ids, &mut self.out) {
             match told {
                 Told::Event(event) => self.said(now, event),
-                Told::Ended if self.canceller.is_empty() => self.out.end(),
+                Told::Ended if self.cancellers.is_empty() => self.out.end(),
                 Told::Ended => {}
             }
         }
-        while let Some(((), told)) = self.canceller.next(&mut self.ids, &mut self.out) {
+        while let Some((_, told)) = self.cancellers.next(&mut self.ids, &mut self.out) {
             match told {
                 Told::Event(outcome) => self.out.tell(Event::Cancelled(outcome)),
-                Told::Ended if self.client.is_empty() => self.out.end(),
+                Told::Ended if self.client.is_empty() && self.cancellers.is_empty() => self.out.end(),
                 Told::Ended => {}
             }
         }
@@ -136,9 +139,13 @@ impl Caller {
     fn said(&mut self, now: Now, event: client::Event) {
         if let client::Event::Answered(Ok(Answer::Turn(_)) | Err(_)) = event {
             // Refused when it is on its way: then its answer is waited for.
-            let _ = self.canceller.command(now, &(), GiveUp);
+            let _ = self.cancellers.command(now, &self.last, GiveUp);
         }
         self.out.tell(Event::Said(event));
+    }
+
+    fn is_cancelling(&self) -> bool {
+        self.cancellers.get(&self.last).is_some_and(Canceller::is_open)
     }
 
     fn is_prompting(&self) -> bool {

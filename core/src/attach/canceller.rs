@@ -59,7 +59,10 @@ impl Machine for Canceller {
     /// Refused when the cancel is on its way.
     fn command(&mut self, now: Now, _: GiveUp) -> Result<(), Refused> {
         match self.stage {
-            Stage::Connecting { .. } => self.client.leave(now)?,
+            Stage::Connecting { .. } => {
+                self.client.leave(now)?;
+                self.done(Err(Failure::Closed(Ending::Left)));
+            }
             Stage::Sent => return Err(Refused::Busy),
             Stage::Done => return Err(Refused::Closed),
         }
@@ -77,6 +80,11 @@ impl Machine for Canceller {
 }
 
 impl Canceller {
+    /// Whether its event is still to come.
+    pub(super) const fn is_open(&self) -> bool {
+        !matches!(self.stage, Stage::Done)
+    }
+
     fn settle(&mut self, now: Now) {
         while let Some(output) = self.client.poll() {
             match output {

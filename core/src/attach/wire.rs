@@ -278,7 +278,7 @@ impl<'a> Params<'a> {
     }
 }
 
-/// The token of an `initialize`, if its parameters hold one that is a string.
+/// The token of an `initialize`, if its parameters hold one that is a string. An empty one lets nobody in.
 pub(super) fn token(params: Option<&RawValue>) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Read<'a> {
@@ -286,7 +286,7 @@ pub(super) fn token(params: Option<&RawValue>) -> Option<Cow<'_, str>> {
         token: &'a RawValue,
     }
     let read: Read = object(params?)?;
-    text(read.token)
+    text(read.token).filter(|token| !token.is_empty())
 }
 
 /// The session that a request names; `None` when it names none.

@@ -14,6 +14,7 @@ fn initialize_with_the_token_is_welcomed() {
     );
 }
 
+/// token-compare-and-empty
 #[test]
 fn wrong_tokens_are_refused_and_may_be_retried() {
     let mut desk = serving();
@@ -54,6 +55,7 @@ fn a_token_that_is_not_ascii_is_refused_like_any_other() {
     }
 }
 
+/// hello-before-anything
 #[test]
 fn only_initialize_lets_in() {
     let mut desk = serving();
@@ -78,6 +80,7 @@ fn who_is_in_stays_in_whatever_token_comes_later() {
     assert_eq!(desk.ask(client, PING), PONG);
 }
 
+/// server-echoes-any-version
 #[test]
 fn the_protocol_version_is_ours_whatever_was_asked() {
     let mut desk = serving();
@@ -130,5 +133,17 @@ fn empty_parameters_count_as_none() {
         let line = |method| format!(r#"{{"jsonrpc":"2.0","id":9,"method":"{method}","params":{params}}}"#);
         assert!(desk.ask(client, &line("session/load")).contains("sess-1"), "{params}");
         assert_eq!(failed(&desk.ask(client, &line("session/prompt"))), error("9", -32602), "{params}");
+    }
+}
+
+#[test]
+fn a_server_without_a_token_lets_nobody_in() {
+    let mut config = config();
+    config.token = Secret::new(String::new());
+    let mut desk = serving_with(config);
+    let client = desk.connect();
+    for params in ["{}", r#"{"authToken":""}"#] {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#);
+        assert_eq!(failed(&desk.ask(client, &line)), error("1", -32000));
     }
 }

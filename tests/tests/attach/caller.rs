@@ -81,11 +81,12 @@ fn a_cancel_that_was_not_sent_is_given_up_when_the_turn_ends() {
     desk.heard(second, Heard::Opened(OWNER));
     desk.send(first, b"{\"id\":2,\"result\":{\"stopReason\":\"end_turn\"}}\n");
     assert_eq!(desk.events.pop_front(), answered(Stop::EndTurn));
-    desk.send(second, b"{\"id\":1,\"result\":{\"protocolVersion\":1}}\n");
-    assert!(!desk.read(second).contains("session/cancel"));
-    desk.heard(second, Heard::Eof);
     assert_eq!(desk.events.pop_front(), Some(Event::Cancelled(Err(Failure::Closed(Ending::Left)))));
     desk.run([prompt("second")]);
+    desk.send(second, b"{\"id\":1,\"result\":{\"protocolVersion\":1}}\n");
+    assert!(!desk.read(second).contains("session/cancel"));
+    desk.run([Command::Cancel]);
+    assert_ne!(desk.admit(), second, "a connection of its own");
 }
 
 /// cancel-hits-next-prompt
@@ -97,7 +98,6 @@ fn the_next_prompt_waits_until_a_cancel_that_was_sent_is_over() {
     desk.send(first, b"{\"id\":2,\"result\":{\"stopReason\":\"end_turn\"}}\n");
     assert_eq!(desk.command(prompt("second")), Err(Refused::Busy));
     desk.send(second, b"{\"id\":2,\"result\":{}}\n");
-    desk.heard(second, Heard::Eof);
     desk.run([prompt("second")]);
 }
 

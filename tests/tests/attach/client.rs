@@ -231,6 +231,7 @@ fn an_error_without_an_id_is_about_the_only_line_there_is() {
     assert_eq!(desk.event(), Some(Event::Closed(Ending::Lost)));
 }
 
+/// late-reply-after-timeout, noise-glued-to-frame
 #[test]
 fn lines_that_answer_nothing_change_nothing() {
     let mut desk = prompting();
@@ -243,6 +244,7 @@ fn lines_that_answer_nothing_change_nothing() {
         br#"{"jsonrpc": "2.0", "id": null, "result": {}}"#,
         br#"{"jsonrpc": "2.0", "id": 2, "method": "session/update"}"#,
         br#"{"jsonrpc": "2.0", "method": "session/update"}"#,
+        br#"warning: slow {"id": 2, "result": {"stopReason": "end_turn"}}"#,
         b"[]",
         b"\xff\xfe",
         b"Traceback (most recent call last):",
@@ -255,6 +257,7 @@ fn lines_that_answer_nothing_change_nothing() {
     assert_eq!(desk.event(), turn(Stop::EndTurn, None));
 }
 
+/// send-failure-leaves-pending
 #[test]
 fn a_connection_lost_during_a_prompt_fails_it_once() {
     let mut desk = prompting();
@@ -266,6 +269,7 @@ fn a_connection_lost_during_a_prompt_fails_it_once() {
     assert_eq!(desk.command(Command::Ping), Err(Refused::Closed));
 }
 
+/// last-line-without-lf
 #[test]
 fn an_answer_without_its_line_end_counts_when_the_server_is_gone() {
     let mut desk = prompting();

@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// raw-newline-in-json-string
 #[test]
 fn a_line_that_is_not_json_is_answered_without_an_id() {
     let mut desk = serving();
@@ -35,6 +36,7 @@ fn nesting_without_end_is_not_json_and_the_connection_stays() {
     assert_eq!(desk.ask(client, PING), PONG);
 }
 
+/// batch-array
 #[test]
 fn json_that_is_no_object_is_no_request() {
     let mut desk = serving();
@@ -73,6 +75,7 @@ fn the_version_of_the_envelope_may_be_missing_but_not_wrong() {
     assert_eq!(failed(&desk.ask(client, r#"{"jsonrpc":"1.0","id":9,"method":"ping"}"#)), error("9", -32600));
 }
 
+/// duplicate-keys
 #[test]
 fn a_member_that_is_there_twice_is_refused() {
     let mut desk = serving();
@@ -104,6 +107,7 @@ fn notifications_are_obeyed_and_never_answered() {
     assert_eq!(desk.ask(client, PING), PONG, "it was let in");
 }
 
+/// string-id-echo, id-above-2p53, lone-surrogate
 #[test]
 fn ids_come_back_as_they_were_written() {
     let mut desk = serving();
@@ -129,6 +133,7 @@ fn ids_come_back_as_they_were_written() {
     }
 }
 
+/// odd-ids-null-float-bool
 #[test]
 fn other_ids_are_refused_with_an_answer_that_is_json() {
     let mut desk = serving();
@@ -139,6 +144,7 @@ fn other_ids_are_refused_with_an_answer_that_is_json() {
     }
 }
 
+/// blank-and-whitespace-lines, bom-first-line
 #[test]
 fn blank_lines_carriage_returns_and_a_byte_order_mark_are_passed_over() {
     let mut desk = serving();
@@ -158,6 +164,7 @@ fn two_requests_in_one_write_are_answered_in_order() {
     assert_eq!(ids, ["\"id\":0", "\"id\":8", "\"id\":9", "\"id\":8"]);
 }
 
+/// utf8-split-chunk
 #[test]
 fn bytes_may_come_one_by_one() {
     let mut desk = serving();
@@ -222,6 +229,20 @@ fn a_longer_line_is_refused_and_ends_the_connection() {
             assert!(desk.accepting.is_some(), "others can come");
         }
     }
+}
+
+/// no-newline-flood
+#[test]
+fn a_flood_without_a_line_end_is_cut_off_and_hits_nobody_else() {
+    let mut desk = serving();
+    let (flood, other) = (desk.connect(), desk.enter());
+    let chunk = [b'x'; 64 << 10];
+    for _ in 0..1000 {
+        desk.send(flood, &chunk);
+    }
+    assert_eq!(failed(&desk.read(flood)), error("null", -32600));
+    assert!(desk.shut.contains(&flood));
+    assert_eq!(desk.ask(other, PING), PONG);
 }
 
 /// With its line end.

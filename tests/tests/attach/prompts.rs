@@ -109,6 +109,7 @@ fn a_session_without_an_id_is_loaded_under_its_peer_id_and_takes_any() {
     assert!(desk.ask(client, line).contains(r#""sessionId":"0a1b2c3d""#));
 }
 
+/// always-cancelled
 #[test]
 fn a_queued_prompt_waits_for_a_turn_to_start_and_to_end() {
     let mut desk = serving();
