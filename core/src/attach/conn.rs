@@ -291,3 +291,33 @@ impl Conn {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Heard;
+
+    #[test]
+    fn what_waits_behind_requests_is_bounded_however_many_there_are() {
+        let house = House {
+            token: Secret::new("t".to_owned()),
+            agent: AgentInfo::default(),
+            limits: Limits { unsent_soft: 1000, ..Limits::default() },
+            graces: Graces::default(),
+        };
+        let mut conn = Conn::new(Now::default(), Arc::new(house));
+        let mut send = |bytes: &[u8]| {
+            let now = Now::default();
+            conn.handle(now, Input::Link(LinkId::FIRST, Heard::Bytes(bytes)));
+            conn.handle(now, Input::Link(LinkId::FIRST, Heard::Written));
+            let _ = conn.command(now, Tell::Answer(Ok(Answer::Done {})));
+            while conn.poll().is_some() {}
+            conn.inbox.len()
+        };
+        send(b"{\"id\":0,\"method\":\"initialize\",\"params\":{\"authToken\":\"t\"}}\n");
+        let load = b"{\"id\":1,\"method\":\"session/load\"}\n";
+        send(&load.repeat(20));
+        // One comes for each that is answered, so it never runs empty.
+        assert!((0..1000).map(|_| send(load)).max() <= Some(1000));
+    }
+}

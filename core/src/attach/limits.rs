@@ -12,7 +12,8 @@ pub struct Limits {
     pub link: LinkLimits,
     /// How long the steps of a connection's life may take.
     pub graces: Graces,
-    /// Clients at once. 512: with them a process stays below the usual 1024 descriptors.
+    /// Clients at once, and prompts of clients that are gone. 512: a process stays below the usual 1024
+    /// descriptors.
     pub connections: usize,
     /// From handing a prompt to the host until its answer is pending. 600 s.
     pub wait: Duration,

@@ -41,6 +41,7 @@ pub(super) struct Turns {
     over: VecDeque<Over>,
     settle: Duration,
     wait: Duration,
+    most: usize,
 }
 
 /// The connection whose prompt is over, and the answer to it.
@@ -77,6 +78,7 @@ impl Turns {
             over: VecDeque::new(),
             settle: limits.settle,
             wait: limits.wait,
+            most: limits.connections,
         }
     }
 
@@ -91,7 +93,8 @@ impl Turns {
 
     /// The next prompt to hand over. One is waited for at a time, unless its client may be gone.
     pub(super) fn begin(&mut self, now: Now, is_watched: impl Fn(u32) -> bool) -> Option<(PromptId, String)> {
-        if self.line.is_empty() || self.waits.values().any(|wait| is_watched(wait.conn)) {
+        let awaited = self.waits.values().any(|wait| is_watched(wait.conn));
+        if self.line.is_empty() || awaited || self.waits.len() >= self.most {
             return None;
         }
         let (conn, text) = self.line.pop_front()?;
@@ -179,10 +182,9 @@ impl Turns {
         self.over.extend(self.line.drain(..).map(|(conn, _)| (conn, Err(leaving.clone()))));
     }
 
-    /// A client is gone for good: nobody waits for its answer.
+    /// A client is gone for good. What it handed over keeps its place: the turn for it comes all the same.
     pub(super) fn forget(&mut self, conn: u32) {
         self.line.retain(|(other, _)| *other != conn);
-        self.waits.retain(|_, wait| wait.conn != conn);
     }
 
     pub(super) fn tick(&mut self, now: Now) {

@@ -24,6 +24,41 @@ fn a_client_that_vanishes_blocks_nobody() {
 }
 
 #[test]
+fn the_turn_of_a_client_that_is_gone_is_not_taken_for_that_of_the_next() {
+    let mut desk = serving();
+    let (gone, next) = (desk.enter(), desk.enter());
+    for (client, text) in [(gone, "one"), (next, "two")] {
+        desk.prompt(client, 2, text);
+        let (prompt, received) = desk.received();
+        assert_eq!(received, text);
+        desk.run([Command::Injected(prompt, Injection::Queued)]);
+        if client == gone {
+            desk.heard(gone, Heard::WriteFailed);
+            desk.heard(gone, Heard::Eof);
+            assert!(desk.closed.contains(&gone));
+        }
+    }
+    desk.run([Command::TurnStarted, ended("one done")]);
+    assert_eq!(desk.read(next), "");
+    desk.run([Command::TurnStarted, ended("two done")]);
+    assert!(desk.read(next).contains("two done"));
+}
+
+#[test]
+fn clients_that_are_gone_cannot_fill_the_host() {
+    let mut config = config();
+    config.limits.connections = 3;
+    let mut desk = serving_with(config);
+    for n in 0..5 {
+        let client = desk.enter();
+        desk.prompt(client, n, "x");
+        desk.heard(client, Heard::WriteFailed);
+        desk.heard(client, Heard::Eof);
+    }
+    assert_eq!(desk.events.len(), 3);
+}
+
+#[test]
 fn a_client_that_only_stops_sending_still_gets_its_answer() {
     let mut desk = serving();
     let client = desk.enter();
