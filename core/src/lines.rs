@@ -8,6 +8,8 @@ pub struct Lines {
     limit: usize,
     /// The start of a line whose end has not come.
     carry: Vec<u8>,
+    /// What is in `carry` is a whole line, and its reader is done with it.
+    lent: bool,
     /// The rest of a line over the limit is being passed over.
     skipping: bool,
 }
@@ -27,18 +29,28 @@ impl Lines {
     /// Takes lines of up to `limit` bytes, line end not counted.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
-        Self { limit, carry: Vec::new(), skipping: false }
+        Self { limit, carry: Vec::new(), lent: false, skipping: false }
     }
 
     /// Feeds a chunk and lends the lines that it ends.
     pub const fn feed<'a>(&'a mut self, chunk: &'a [u8]) -> Feed<'a> {
-        Feed { lines: self, rest: chunk, lent: false }
+        Feed { lines: self, rest: chunk }
     }
 
     /// The stream has ended: what is left is a line without an end.
     pub fn finish(&mut self) -> Option<Line<'_>> {
+        self.take_back();
         self.skipping = false;
+        self.lent = true;
         line(&self.carry)
+    }
+
+    /// Clears the carry after the line in it was lent out.
+    fn take_back(&mut self) {
+        if std::mem::take(&mut self.lent) {
+            self.carry.clear();
+            self.carry.shrink_to(KEPT);
+        }
     }
 
     /// Appends to the carry, whose capacity stays within the limit however it grows.
@@ -52,7 +64,7 @@ impl Lines {
     /// Bytes held for a line whose end has not come.
     #[must_use]
     pub const fn held(&self) -> usize {
-        self.carry.len()
+        if self.lent { 0 } else { self.carry.len() }
     }
 }
 
@@ -61,23 +73,20 @@ impl Lines {
 pub struct Feed<'a> {
     lines: &'a mut Lines,
     rest: &'a [u8],
-    /// The carry was lent by the last call.
-    lent: bool,
 }
 
 impl Feed<'_> {
     /// Ends early and returns how many bytes at the end of the chunk no line was cut from; they are to be
     /// fed again.
     #[must_use]
-    pub fn stop(mut self) -> usize {
-        self.give_back();
+    pub fn stop(self) -> usize {
         self.rest.len()
     }
 
     /// The next line; blank ones are passed over.
     #[expect(clippy::should_implement_trait, reason = "the line borrows from the feed")]
     pub fn next(&mut self) -> Option<Line<'_>> {
-        self.give_back();
+        self.lines.take_back();
         loop {
             let Some(end) = memchr(b'\n', self.rest) else {
                 return self.keep_rest();
@@ -100,18 +109,10 @@ impl Feed<'_> {
                 if is_blank(content(&self.lines.carry)) {
                     self.lines.carry.clear();
                 } else {
-                    self.lent = true;
+                    self.lines.lent = true;
                     return line(&self.lines.carry);
                 }
             }
-        }
-    }
-
-    /// The carry that was lent by the last call is free again.
-    fn give_back(&mut self) {
-        if std::mem::take(&mut self.lent) {
-            self.lines.carry.clear();
-            self.lines.carry.shrink_to(KEPT);
         }
     }
 

@@ -30,8 +30,9 @@ pub struct Link {
     phase: Phase,
     life: Life,
     inbound: Inbound,
-    outbound: Outbound,
     outbox: Outbox,
+    /// Bytes of the outstanding write.
+    in_flight: Option<usize>,
     rung: Rung,
     stderr: Vec<u8>,
     graces: Graces,
@@ -41,15 +42,11 @@ pub struct Link {
 
 #[derive(Debug)]
 enum Phase {
+    /// `again`: the system was short of something, and is asked once more then.
     Opening {
         how: Open,
         until: Time,
-    },
-    /// The system was short of something; the same again at `at`.
-    Again {
-        how: Open,
-        at: Time,
-        until: Time,
+        again: Option<Time>,
     },
     /// We left before the child was there: it must be seen before it can be ended.
     Abandoned {
@@ -73,6 +70,8 @@ enum Life {
     /// Our own stdin and stdout, or a stream of the embedder: nobody to wait for.
     Given,
     Stream,
+    /// A child that is not there yet.
+    Unborn,
     Running,
     Exited(Exit, Search),
 }
@@ -95,13 +94,6 @@ enum Inbound {
         until: Time,
     },
     Ended,
-}
-
-#[derive(Debug, Eq, PartialEq)]
-enum Outbound {
-    Idle,
-    Writing(usize),
-    Shut,
 }
 
 /// How far the teardown had to go.
@@ -163,12 +155,12 @@ impl Link {
         out: &mut Outputs<E>,
     ) -> Self {
         let life = match how {
-            Open::Spawn(_) => Life::Running,
+            Open::Spawn(_) => Life::Unborn,
             Open::Given => Life::Given,
             Open::Connect(_) | Open::Listen(_) | Open::Accept(_) => Life::Stream,
         };
         out.act(id, Action::Open(how.clone()));
-        let phase = Phase::Opening { how, until: now.mono + graces.open };
+        let phase = Phase::Opening { how, until: now.mono + graces.open, again: None };
         Self { phase, life, ..Self::adopt(id, limits, graces) }
     }
 
@@ -180,8 +172,8 @@ impl Link {
             phase: Phase::Open,
             life: Life::Stream,
             inbound: Inbound::Open,
-            outbound: Outbound::Idle,
             outbox: Outbox::default(),
+            in_flight: None,
             rung: Rung::Own,
             stderr: Vec::new(),
             graces: graces.clone(),
@@ -204,11 +196,7 @@ impl Link {
                 self.keep_stderr(bytes);
                 return Report::Stderr(bytes);
             }
-            Heard::Written => {
-                if matches!(self.outbound, Outbound::Writing(_)) {
-                    self.outbound = Outbound::Idle;
-                }
-            }
+            Heard::Written => self.in_flight = None,
             Heard::WriteFailed => self.write_failed(now, out),
             Heard::Exited(exit) => self.exited(now, exit, out),
             Heard::Group(group) => self.group(now, group, out),
@@ -229,18 +217,17 @@ impl Link {
             && at <= now.mono
             && !self.is_closed()
         {
-            self.ask(next, out);
+            self.look(now, next, out);
         }
         match self.phase {
             Phase::Opening { until, .. } | Phase::Abandoned { until } if until <= now.mono => {
                 self.close(Some(OpenError::TimedOut), out);
                 report = Report::Failed(OpenError::TimedOut);
             }
-            Phase::Again { at, .. } if at <= now.mono => self.open_again(out),
+            Phase::Opening { again: Some(at), .. } if at <= now.mono => self.open_again(out),
             Phase::Flushing { until } if until <= now.mono => self.end_stdin(now, out),
             Phase::Leaving { until } if until <= now.mono => self.next_rung(now, out),
             Phase::Opening { .. }
-            | Phase::Again { .. }
             | Phase::Abandoned { .. }
             | Phase::Open
             | Phase::Flushing { .. }
@@ -255,8 +242,8 @@ impl Link {
     #[must_use]
     pub fn deadline(&self) -> Option<Deadline> {
         let phase = match self.phase {
+            Phase::Opening { again: Some(at), .. } => Some((at, "open again")),
             Phase::Opening { until, .. } | Phase::Abandoned { until } => Some((until, "open")),
-            Phase::Again { at, .. } => Some((at, "open again")),
             Phase::Flushing { until } => Some((until, "flush before leaving")),
             Phase::Leaving { until } => Some((
                 until,
@@ -275,7 +262,7 @@ impl Link {
         };
         let probe = match self.life {
             Life::Exited(_, Search::Again { at, .. }) => Some((at, "look for the group")),
-            Life::Exited(..) | Life::Given | Life::Stream | Life::Running => None,
+            Life::Exited(..) | Life::Given | Life::Stream | Life::Unborn | Life::Running => None,
         };
         soonest(soonest(phase, drain), probe)
     }
@@ -283,79 +270,64 @@ impl Link {
     /// Queues one line; `fill` writes its content without the line end. Sent by the next [`Link::flush`].
     /// Dropped when the peer cannot get it any more.
     pub fn line(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
-        let writable = match self.phase {
-            Phase::Opening { .. } | Phase::Again { .. } | Phase::Open => true,
-            Phase::Abandoned { .. }
-            | Phase::Flushing { .. }
-            | Phase::Leaving { .. }
-            | Phase::Parting
-            | Phase::Closed(_) => false,
-        };
-        if writable && self.outbound != Outbound::Shut {
+        if matches!(self.phase, Phase::Opening { .. } | Phase::Open) {
             self.outbox.line(self.write, fill);
         }
     }
 
     /// Emits the write that may be outstanding. Called once at the end of a step, so that a step is one write.
     pub fn flush<E>(&mut self, now: Now, out: &mut Outputs<E>) {
-        if self.outbound == Outbound::Idle && matches!(self.phase, Phase::Open | Phase::Flushing { .. }) {
-            if let Some(bytes) = self.outbox.take() {
-                self.outbound = Outbound::Writing(bytes.len());
-                out.act(self.id, Action::Write(bytes));
-            } else if matches!(self.phase, Phase::Flushing { .. }) {
-                self.end_stdin(now, out);
-            }
+        let leaving = matches!(self.phase, Phase::Flushing { .. });
+        if self.in_flight.is_some() || !(leaving || self.is_open()) {
+            return;
+        }
+        if let Some(bytes) = self.outbox.take() {
+            self.in_flight = Some(bytes.len());
+            out.act(self.id, Action::Write(bytes));
+        } else if leaving {
+            self.end_stdin(now, out);
         }
     }
 
     /// Leaves politely, then less politely. Harmless when leaving already.
     pub fn leave<E>(&mut self, now: Now, out: &mut Outputs<E>) {
-        match self.phase {
-            Phase::Opening { until, .. } if matches!(self.life, Life::Running) => {
+        match (&self.phase, &self.life) {
+            (&Phase::Opening { until, again: None, .. }, Life::Unborn) => {
                 self.phase = Phase::Abandoned { until };
+                self.outbox.clear();
+                self.inbound = Inbound::Open;
             }
-            Phase::Opening { .. } | Phase::Again { .. } => self.close(None, out),
-            Phase::Open => {
+            (Phase::Opening { .. }, _) => self.close(None, out),
+            (Phase::Open, Life::Exited(..)) => self.end_stdin(now, out),
+            (Phase::Open, _) => {
                 self.hold(now, false, out);
                 self.phase = Phase::Flushing { until: now.mono + self.graces.flush };
-                if matches!(self.life, Life::Exited(..)) || self.outbound == Outbound::Shut {
-                    self.end_stdin(now, out);
-                } else {
-                    self.flush(now, out);
-                }
+                self.flush(now, out);
             }
-            Phase::Abandoned { .. }
-            | Phase::Flushing { .. }
-            | Phase::Leaving { .. }
-            | Phase::Parting
-            | Phase::Closed(_) => {}
+            _ => {}
         }
     }
 
     /// Stops or resumes reading, for an owner whose own reader is full. Over when the link leaves.
     pub fn hold<E>(&mut self, now: Now, hold: bool, out: &mut Outputs<E>) {
-        if !matches!(self.phase, Phase::Open) {
+        if !matches!(self.phase, Phase::Opening { .. } | Phase::Open) {
             return;
         }
         self.inbound = match (&self.inbound, hold) {
             (Inbound::Open | Inbound::Draining { .. }, true) => Inbound::Held,
-            (Inbound::Held, false) if matches!(self.life, Life::Exited(..)) => {
-                Inbound::Draining { until: now.mono + self.graces.drain }
-            }
+            (Inbound::Held, false) if matches!(self.life, Life::Exited(..)) => self.draining(now),
             (Inbound::Held, false) => Inbound::Open,
             (Inbound::Held | Inbound::Ended, _) | (Inbound::Open | Inbound::Draining { .. }, false) => return,
         };
-        out.act(self.id, Action::Read(!hold));
+        if self.is_open() {
+            out.act(self.id, Action::Read(!hold));
+        }
     }
 
     /// Bytes that are not yet with the operating system.
     #[must_use]
     pub fn unsent(&self) -> usize {
-        match self.outbound {
-            Outbound::Idle => self.outbox.queued(),
-            Outbound::Writing(flight) => self.outbox.queued() + flight,
-            Outbound::Shut => 0,
-        }
+        self.outbox.queued() + self.in_flight.unwrap_or(0)
     }
 
     /// Whether lines reach the peer.
@@ -386,39 +358,46 @@ impl Link {
     #[must_use]
     pub fn obituary(&self) -> Obituary {
         let (exit, group) = match &self.life {
+            Life::Given | Life::Stream | Life::Unborn => (None, None),
+            Life::Running => (None, Some(Group::Alive)),
             Life::Exited(exit, Search::Gone) => (Some(*exit), Some(Group::Gone)),
             Life::Exited(exit, _) => (Some(*exit), Some(Group::Alive)),
-            Life::Running if !matches!(self.phase, Phase::Closed(Some(_))) => (None, Some(Group::Alive)),
-            Life::Running | Life::Given | Life::Stream => (None, None),
         };
-        let failed = match self.phase {
-            Phase::Closed(failed) => failed,
-            Phase::Opening { .. }
-            | Phase::Again { .. }
-            | Phase::Abandoned { .. }
-            | Phase::Open
-            | Phase::Flushing { .. }
-            | Phase::Leaving { .. }
-            | Phase::Parting => None,
-        };
+        let failed = if let Phase::Closed(failed) = self.phase { failed } else { None };
         let stderr_tail = String::from_utf8_lossy(&self.stderr).into_owned();
         Obituary { failed, exit, rung: self.rung, group, stderr_tail }
     }
 
     fn opened<E>(&mut self, now: Now, peer: Peer, out: &mut Outputs<E>) -> Report<'static> {
-        match self.phase {
-            Phase::Opening { .. } => {
-                self.phase = Phase::Open;
-                Report::Opened(peer)
-            }
-            Phase::Abandoned { .. } => {
-                self.phase = Phase::Open;
-                self.outbox.clear();
-                self.leave(now, out);
+        let abandoned = matches!(self.phase, Phase::Abandoned { .. });
+        if !abandoned && !matches!(self.phase, Phase::Opening { again: None, .. }) {
+            return Report::Quiet;
+        }
+        self.phase = Phase::Open;
+        if matches!(self.life, Life::Unborn) {
+            self.life = Life::Running;
+        }
+        if abandoned {
+            self.leave(now, out);
+            return Report::Quiet;
+        }
+        if self.is_held() {
+            out.act(self.id, Action::Read(false));
+        }
+        Report::Opened(peer)
+    }
+
+    fn open_failed<E>(&mut self, now: Now, error: OpenError, out: &mut Outputs<E>) -> Report<'static> {
+        match &mut self.phase {
+            Phase::Opening { until, again, .. } if error.passes() && now.mono + OPEN_AGAIN < *until => {
+                *again = Some(now.mono + OPEN_AGAIN);
                 Report::Quiet
             }
-            Phase::Again { .. }
-            | Phase::Open
+            Phase::Opening { .. } | Phase::Abandoned { .. } => {
+                self.close(Some(error), out);
+                Report::Failed(error)
+            }
+            Phase::Open
             | Phase::Flushing { .. }
             | Phase::Leaving { .. }
             | Phase::Parting
@@ -426,49 +405,25 @@ impl Link {
         }
     }
 
-    fn open_failed<E>(&mut self, now: Now, error: OpenError, out: &mut Outputs<E>) -> Report<'static> {
-        match std::mem::replace(&mut self.phase, Phase::Open) {
-            Phase::Opening { how, until } if error.passes() && now.mono < until => {
-                self.phase = Phase::Again { how, at: now.mono + OPEN_AGAIN, until };
-                Report::Quiet
-            }
-            Phase::Opening { .. } | Phase::Abandoned { .. } => {
-                self.close(Some(error), out);
-                Report::Failed(error)
-            }
-            other @ (Phase::Again { .. }
-            | Phase::Open
-            | Phase::Flushing { .. }
-            | Phase::Leaving { .. }
-            | Phase::Parting
-            | Phase::Closed(_)) => {
-                self.phase = other;
-                Report::Quiet
-            }
-        }
-    }
-
     fn open_again<E>(&mut self, out: &mut Outputs<E>) {
-        if let Phase::Again { how, until, .. } = std::mem::replace(&mut self.phase, Phase::Open) {
+        if let Phase::Opening { how, again, .. } = &mut self.phase {
+            *again = None;
             out.act(self.id, Action::Open(how.clone()));
-            self.phase = Phase::Opening { how, until };
         }
     }
 
     fn bytes<'a>(&mut self, now: Now, bytes: &'a [u8]) -> Report<'a> {
-        match &mut self.inbound {
+        match self.inbound {
             Inbound::Ended => return Report::Quiet,
             // Whoever still talks is not drained; once we leave, the first grace is the last.
-            Inbound::Draining { until } if matches!(self.phase, Phase::Open) => {
-                *until = now.mono + self.graces.drain;
-            }
+            Inbound::Draining { .. } if self.is_open() => self.inbound = self.draining(now),
             Inbound::Open | Inbound::Held | Inbound::Draining { .. } => {}
         }
         Report::Bytes(bytes)
     }
 
     fn ended<E>(&mut self, out: &mut Outputs<E>) -> Report<'static> {
-        if self.inbound == Inbound::Ended {
+        if self.has_ended() {
             return Report::Quiet;
         }
         self.inbound = Inbound::Ended;
@@ -482,34 +437,19 @@ impl Link {
         }
         self.life = Life::Exited(exit, Search::Unasked);
         if self.inbound == Inbound::Open {
-            self.inbound = Inbound::Draining { until: now.mono + self.graces.drain };
+            self.inbound = self.draining(now);
         }
-        match self.phase {
-            Phase::Flushing { .. } => self.end_stdin(now, out),
-            Phase::Leaving { .. } => self.ask(FIRST_LOOK, out),
-            Phase::Opening { .. }
-            | Phase::Again { .. }
-            | Phase::Abandoned { .. }
-            | Phase::Open
-            | Phase::Parting
-            | Phase::Closed(_) => {}
+        if matches!(self.phase, Phase::Flushing { .. }) {
+            self.end_stdin(now, out);
+        } else if matches!(self.phase, Phase::Leaving { .. }) {
+            self.look(now, FIRST_LOOK, out);
         }
     }
 
     fn write_failed<E>(&mut self, now: Now, out: &mut Outputs<E>) {
-        self.outbox.clear();
-        if matches!(self.outbound, Outbound::Writing(_)) {
-            self.outbound = Outbound::Idle;
-        }
-        match self.phase {
-            // What the peer still has to say is read for the EOF grace.
-            Phase::Open | Phase::Flushing { .. } => self.end_stdin(now, out),
-            Phase::Opening { .. }
-            | Phase::Again { .. }
-            | Phase::Abandoned { .. }
-            | Phase::Leaving { .. }
-            | Phase::Parting
-            | Phase::Closed(_) => {}
+        // What the peer still has to say is read for the EOF grace.
+        if matches!(self.phase, Phase::Open | Phase::Flushing { .. }) {
+            self.end_stdin(now, out);
         }
     }
 
@@ -517,14 +457,13 @@ impl Link {
     fn end_stdin<E>(&mut self, now: Now, out: &mut Outputs<E>) {
         self.hold(now, false, out);
         self.outbox.clear();
-        self.outbound = Outbound::Shut;
-        if !matches!(self.life, Life::Exited(..)) {
-            self.rung = Rung::Eof;
-        }
+        self.in_flight = None;
         self.phase = Phase::Leaving { until: now.mono + self.graces.eof };
         out.act(self.id, Action::CloseWrite);
-        if matches!(self.life, Life::Exited(_, Search::Unasked)) {
-            self.ask(FIRST_LOOK, out);
+        if matches!(self.life, Life::Exited(..)) {
+            self.look(now, FIRST_LOOK, out);
+        } else {
+            self.rung = Rung::Eof;
         }
         self.close_if_over(out);
     }
@@ -539,16 +478,21 @@ impl Link {
                 self.rung = Rung::Kill;
                 (Signal::Kill, self.graces.reap)
             }
-            (Rung::Kill, _) | (_, Life::Given | Life::Stream) => return self.close(None, out),
+            (Rung::Kill, _) | (_, Life::Given | Life::Stream | Life::Unborn) => return self.close(None, out),
         };
         out.act(self.id, Action::Signal(signal));
         self.phase = Phase::Leaving { until: now.mono + grace };
     }
 
-    fn ask<E>(&mut self, next: Duration, out: &mut Outputs<E>) {
+    /// Looks whether anybody of the child's group lives. The next rung waits for the answer: whoever is gone
+    /// must not be signalled, for the number of the group may be somebody else's by then.
+    fn look<E>(&mut self, now: Now, next: Duration, out: &mut Outputs<E>) {
         if let Life::Exited(_, search) = &mut self.life {
             *search = Search::Asked { next };
             out.act(self.id, Action::Probe);
+        }
+        if let Phase::Leaving { until } = &mut self.phase {
+            *until = (*until).max(now.mono + FIRST_LOOK);
         }
     }
 
@@ -572,7 +516,7 @@ impl Link {
         let over = match &self.life {
             Life::Given => true,
             Life::Stream => self.inbound == Inbound::Ended,
-            Life::Running => false,
+            Life::Unborn | Life::Running => false,
             Life::Exited(_, search) => self.inbound == Inbound::Ended && *search == Search::Gone,
         };
         if left && over {
@@ -583,8 +527,12 @@ impl Link {
     fn close<E>(&mut self, failed: Option<OpenError>, out: &mut Outputs<E>) {
         self.phase = Phase::Closed(failed);
         self.outbox.clear();
-        self.outbound = Outbound::Shut;
+        self.in_flight = None;
         out.act(self.id, Action::Close);
+    }
+
+    fn draining(&self, now: Now) -> Inbound {
+        Inbound::Draining { until: now.mono + self.graces.drain }
     }
 
     fn keep_stderr(&mut self, bytes: &[u8]) {

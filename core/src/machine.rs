@@ -286,6 +286,18 @@ pub enum Output<E> {
     End,
 }
 
+impl<E> Output<E> {
+    /// The same output with another event.
+    pub fn map<F>(self, event: impl FnOnce(E) -> F) -> Output<F> {
+        match self {
+            Self::Do(link, action) => Output::Do(link, action),
+            Self::Store(store) => Output::Store(store),
+            Self::Tell(told) => Output::Tell(event(told)),
+            Self::End => Output::End,
+        }
+    }
+}
+
 /// Work on one link. The order of write, half-close and signal is the protocol.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -334,7 +346,7 @@ impl Open {
 /// Where a socket is. Opaque to the machines.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Address(pub PathBuf);
+pub struct Address(#[serde(with = "crate::trace::os")] pub PathBuf);
 
 /// The child to start. No shell is involved: arguments arrive as they are.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
@@ -346,6 +358,7 @@ pub struct SpawnSpec {
     #[serde(with = "crate::trace::os_list")]
     pub args: Vec<OsString>,
     /// Its working directory, absolute.
+    #[serde(with = "crate::trace::os")]
     pub cwd: PathBuf,
     /// Its whole environment, in order: nothing is inherited beside it.
     #[serde(with = "crate::trace::os_env")]
@@ -381,6 +394,7 @@ pub enum Signal {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Store {
     /// The file, absolute.
+    #[serde(serialize_with = "crate::trace::os::serialize")]
     pub path: PathBuf,
     /// What becomes of it.
     pub change: Change,
@@ -468,6 +482,11 @@ impl<E> Outputs<E> {
     /// Nothing follows.
     pub fn end(&mut self) {
         self.0.push_back(Output::End);
+    }
+
+    /// An output that another machine made.
+    pub fn push(&mut self, output: Output<E>) {
+        self.0.push_back(output);
     }
 
     /// The oldest output. A queue that held a burst gives its memory back when it is empty.

@@ -112,17 +112,15 @@ impl<K: Clone + Ord, M: Machine> Nest<K, M> {
 
     /// Ticks the children whose deadline has come, each once.
     pub fn tick(&mut self, now: Now) {
-        let mut ticked = BTreeSet::new();
+        // What is due is taken out of the index here and put back by `next`: so each child fires once.
         while let Some((at, key)) = self.due.first().cloned()
             && at <= now.mono
-            && !ticked.contains(&key)
         {
             self.due.pop_first();
             if let Some(child) = self.children.get_mut(&key) {
                 child.due = None;
             }
             self.feed(now, &key, Input::Tick);
-            ticked.insert(key);
         }
     }
 
@@ -164,8 +162,13 @@ impl<K: Clone + Ord, M: Machine> Nest<K, M> {
                 continue;
             };
             match child.machine.poll() {
-                Some(Output::Do(own, action)) => {
+                Some(Output::Do(own, mut action)) => {
                     let link = *child.links.entry(own).or_insert_with(|| ids.fresh());
+                    if let Action::Open(Open::Accept(listener)) = &mut action
+                        && let Some(ours) = child.links.get(listener)
+                    {
+                        *listener = *ours;
+                    }
                     if let Action::Close = action {
                         child.links.remove(&own);
                         self.routes.remove(&link);

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What stands for a secret wherever one would be shown.
 pub const PLACEHOLDER: &str = "‹secret›";
@@ -86,6 +86,13 @@ impl<T> fmt::Debug for Secret<T> {
 impl<T> Serialize for Secret<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(PLACEHOLDER)
+    }
+}
+
+/// From text; from a trace it is the placeholder.
+impl<'de, T: From<String>> Deserialize<'de> for Secret<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|text| Self(text.into()))
     }
 }
 

@@ -1,1 +1,18 @@
-//! Placeholder.
+//! What the suites share: decisions from bytes, worlds in virtual time with faults, and the invariants that
+//! hold after every step of every machine.
+//!
+//! Nothing here sleeps or draws a random number: a run is decided by the bytes it is given, so that a property
+//! test, a fuzzer and a committed corpus run the same code.
+
+pub mod cases;
+pub mod dice;
+pub mod driver_table;
+pub mod invariants;
+pub mod split;
+pub mod toy;
+pub mod transcripts;
+pub mod world;
+
+pub use dice::Dice;
+pub use invariants::{Audit, Checked, Checks};
+pub use world::{Faults, Handle, Node, World};

@@ -1,5 +1,6 @@
 //! The Agent Client Protocol, version 1: JSON-RPC over a child's stdio, both roles.
 
+pub mod agent;
 pub mod client;
 pub mod content;
 mod fast;
@@ -13,6 +14,7 @@ mod turn;
 pub mod update;
 
 pub use crate::rpc::Json;
+pub use agent::Agent;
 pub use client::Client;
 pub use content::{ContentBlock, Unknown};
 pub use peer::{Closed, Fault, Notice, Notified, RequestKey};

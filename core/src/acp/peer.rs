@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use serde_json::value::RawValue;
+
 use super::{Json, SessionId};
 use crate::link::Obituary;
 use crate::rpc::RpcError;
@@ -86,3 +88,18 @@ pub enum Fault {
     #[error("it does not read what it is sent")]
     NotReading,
 }
+
+impl Notice {
+    pub(super) fn bad_line(why: &'static str, line: &str) -> Self {
+        Self::BadLine { why, start: line.chars().take(START).collect() }
+    }
+}
+
+/// Absent parameters are empty ones.
+pub(super) fn decode<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, RpcError> {
+    serde_json::from_str(params.map_or("{}", RawValue::get))
+        .map_err(|error| RpcError::invalid_params(error.to_string()))
+}
+
+/// Characters of a bad line that are kept for people.
+const START: usize = 200;

@@ -7,35 +7,26 @@ use super::session::Pair;
 use super::{Json, SessionId};
 
 /// A request of the agent that the client offered to serve.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-#[serde(tag = "method", content = "params")]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ServiceRequest {
     /// Read a text file. Answer `{content}`, or [`code::NOT_FOUND`](crate::rpc::code::NOT_FOUND).
-    #[serde(rename = "fs/read_text_file")]
     ReadTextFile(ReadTextFile),
     /// Write a text file, creating it when it is missing. Answer `{}`.
-    #[serde(rename = "fs/write_text_file")]
     WriteTextFile(WriteTextFile),
     /// Start a command. Answer `{terminalId}` at once.
-    #[serde(rename = "terminal/create")]
     CreateTerminal(CreateTerminal),
     /// What a command wrote so far. Answer `{output, truncated, exitStatus?}`.
-    #[serde(rename = "terminal/output")]
     TerminalOutput(TerminalRef),
     /// Answer `{exitCode?, signal?}` when the command has ended.
-    #[serde(rename = "terminal/wait_for_exit")]
     WaitForTerminal(TerminalRef),
     /// End a command; its id stays good. Answer `{}`.
-    #[serde(rename = "terminal/kill")]
     KillTerminal(TerminalRef),
     /// Forget a command, ending it if need be. Answer `{}`.
-    #[serde(rename = "terminal/release")]
     ReleaseTerminal(TerminalRef),
     /// Ask the user. Answer `{action, content?}`.
-    #[serde(rename = "elicitation/create")]
     Elicit(Elicit),
     /// A method of an extension that the config names.
-    #[serde(rename = "extension")]
     Extension {
         /// The method.
         method: String,

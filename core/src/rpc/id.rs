@@ -20,11 +20,12 @@ impl Id {
         Self("null".into())
     }
 
-    /// From the JSON token of an id; `None` for fractions, booleans, arrays and objects.
+    /// From the JSON token of an id; `None` for fractions, booleans, arrays, objects, and what is no JSON.
     #[must_use]
     pub fn from_token(token: &str) -> Option<Self> {
-        let valid = token == "null" || token.starts_with('"') || is_integer(token);
-        valid.then(|| Self(token.into()))
+        let fits = token == "null" || token.starts_with('"') || is_integer(token);
+        let json: Option<&RawValue> = serde_json::from_str(token).ok().filter(|_| fits);
+        json.filter(|json| json.get() == token).map(|json| Self(json.get().into()))
     }
 
     /// The JSON token.

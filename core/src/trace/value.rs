@@ -33,15 +33,23 @@ pub(crate) fn wire<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, 
     Loose::new(bytes).serialize(serializer)
 }
 
+/// A program, argument or path.
 pub(crate) mod os {
+    use std::ffi::OsStr;
+
     use super::{Deserialize, Deserializer, Loose, OsString, Serialize, Serializer};
 
-    pub(crate) fn serialize<S: Serializer>(value: &OsString, serializer: S) -> Result<S::Ok, S::Error> {
-        Loose::new(value.as_encoded_bytes()).serialize(serializer)
+    pub(crate) fn serialize<T: AsRef<OsStr>, S: Serializer>(
+        value: &T,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        Loose::new(value.as_ref().as_encoded_bytes()).serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OsString, D::Error> {
-        Loose::deserialize(deserializer).map(Loose::os)
+    pub(crate) fn deserialize<'de, T: From<OsString>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
+        Loose::deserialize(deserializer).map(|value| value.os().into())
     }
 }
 

@@ -185,15 +185,3 @@ fn any_cut_of_a_clients_bytes_gives_the_same_answers() {
         }
     }
 }
-
-#[test]
-fn outputs_are_small() {
-    use agentline_core::attach::{Caller, Canceller, Client};
-
-    const fn size<M: Machine>() -> usize {
-        size_of::<agentline_core::Output<M::Event>>()
-    }
-    for size in [size::<Server>(), size::<Client>(), size::<Canceller>(), size::<Caller>()] {
-        assert!(size <= 64, "{size}");
-    }
-}

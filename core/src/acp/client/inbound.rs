@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Client, Event, PermissionAsked, Requested, Session, Text, Updated};
-use crate::acp::peer::{Notice, Notified, RequestKey};
+use crate::acp::peer::{Notice, Notified, RequestKey, decode};
 use crate::acp::permission::{PermissionOutcome, PermissionRequest, PermissionResponse};
 use crate::acp::services::ServiceRequest;
 use crate::acp::turn::Turn;
@@ -245,12 +245,6 @@ impl Client {
 fn reply_cancelled(link: &mut crate::link::Link, id: &Id) {
     let response = PermissionResponse { outcome: PermissionOutcome::Cancelled };
     link.line(|buf| rpc::reply(buf, id, &response));
-}
-
-/// Absent parameters are empty ones.
-fn decode<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, RpcError> {
-    serde_json::from_str(params.map_or("{}", RawValue::get))
-        .map_err(|error| RpcError::invalid_params(error.to_string()))
 }
 
 #[derive(Deserialize)]

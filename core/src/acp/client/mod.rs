@@ -414,7 +414,7 @@ impl Client {
     }
 
     fn bad_line(&mut self, why: &'static str, line: &str) {
-        self.notice(Notice::BadLine { why, start: line.chars().take(START).collect() });
+        self.notice(Notice::bad_line(why, line));
     }
 }
 
@@ -439,6 +439,3 @@ impl Session {
 fn is_header_framing(line: &str) -> bool {
     line.get(..15).is_some_and(|start| start.eq_ignore_ascii_case("content-length:"))
 }
-
-/// Characters of a bad line that are kept for people.
-const START: usize = 200;

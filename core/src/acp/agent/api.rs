@@ -1,0 +1,273 @@
+//! What goes into an agent and what comes out of it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::acp::peer::{Closed, Notice, Notified, RequestKey};
+use crate::acp::permission::{PermissionOption, PermissionOutcome};
+use crate::acp::services::ServiceRequest;
+use crate::acp::session::{
+    AgentCapabilities, AuthMethod, ClientCapabilities, ConfigOption, ConfigValue, Implementation,
+    SessionList, SessionSetup, SessionState,
+};
+use crate::acp::turn::StopReason;
+use crate::acp::update::{Speaker, ToolCallUpdate, Update};
+use crate::acp::{ContentBlock, Json, SessionId};
+use crate::limits::{Graces, Limits};
+use crate::machine::{Open, Tag};
+use crate::rpc::RpcError;
+
+/// What an agent starts from.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Config {
+    /// How to reach the client; our own stdio as a rule.
+    pub open: Open,
+    /// Who we are.
+    #[serde(default)]
+    pub info: Option<Implementation>,
+    /// What we offer. Requests for anything else are answered "method not found".
+    #[serde(default)]
+    pub capabilities: AgentCapabilities,
+    /// How to log in.
+    #[serde(default)]
+    pub auth_methods: Vec<AuthMethod>,
+    /// Requests of extensions that the application answers, by method.
+    #[serde(default)]
+    pub extensions: Vec<String>,
+    /// Sizes and counts.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Steps of the teardown. Clients signal 100 ms after the end of our stdin: the flush must be done by then.
+    #[serde(default)]
+    pub graces: Graces,
+}
+
+impl Config {
+    /// An agent on its own stdio with the default limits that offers the baseline.
+    #[must_use]
+    pub fn on_stdio() -> Self {
+        Self {
+            open: Open::Given,
+            info: None,
+            capabilities: AgentCapabilities::default(),
+            auth_methods: Vec::new(),
+            extensions: Vec::new(),
+            limits: Limits::default(),
+            graces: Graces { flush: Duration::from_millis(100), ..Graces::default() },
+        }
+    }
+}
+
+/// What the application may ask.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Answer a request of the client.
+    Reply {
+        /// Which.
+        request: RequestKey,
+        /// With what.
+        reply: Reply,
+    },
+    /// Answer a request of the client with an error.
+    Fail {
+        /// Which.
+        request: RequestKey,
+        /// The error.
+        error: RpcError,
+    },
+    /// A piece of text of a turn.
+    Say {
+        /// Which turn.
+        turn: TurnKey,
+        /// Answer or reasoning.
+        speaker: Speaker,
+        /// The text.
+        text: String,
+    },
+    /// Any other update of a turn.
+    Report {
+        /// Which turn.
+        turn: TurnKey,
+        /// The update.
+        update: Update,
+    },
+    /// An update outside of a turn: the history of a session that is being loaded, its commands, its title.
+    Announce {
+        /// Of which session.
+        session: SessionId,
+        /// The update.
+        update: Update,
+    },
+    /// Ask for permission during a turn. Answered by [`Event::PermissionAnswered`].
+    AskPermission {
+        /// Echoed.
+        tag: Tag,
+        /// Which turn.
+        turn: TurnKey,
+        /// The tool call that it is about.
+        tool_call: ToolCallUpdate,
+        /// What can be answered, the most likely first.
+        options: Vec<PermissionOption>,
+    },
+    /// Ask for a file, a terminal or the user. Answered by [`Event::Served`].
+    Request {
+        /// Echoed.
+        tag: Tag,
+        /// What is wanted.
+        wanted: ServiceRequest,
+    },
+    /// Give a request of ours up (`$/cancel_request`). It is answered all the same.
+    Withdraw {
+        /// The request's tag.
+        tag: Tag,
+    },
+    /// End a turn. A cancelled one ends as cancelled, whatever is said here.
+    EndTurn {
+        /// Which.
+        turn: TurnKey,
+        /// Why.
+        reason: StopReason,
+    },
+    /// End a turn with an error. A cancelled one ends as cancelled, as the protocol wants it.
+    FailTurn {
+        /// Which.
+        turn: TurnKey,
+        /// What went wrong.
+        error: RpcError,
+    },
+    /// A notification of an extension. Its method begins with `_`.
+    Notify {
+        /// The method.
+        method: String,
+        /// Its parameters, an object.
+        params: Json,
+    },
+    /// Leave: open turns end as cancelled, what is unsent is sent, and that is the end within the flush grace.
+    Shutdown,
+}
+
+/// Names a turn until it has ended.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TurnKey(pub(super) u64);
+
+/// What a request of the client is answered with.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// Done; there is nothing to say. For logins, modes, closing and deleting.
+    Done,
+    /// A session is open: the new one's id, or the old one's again.
+    SessionOpened {
+        /// Its id.
+        session: SessionId,
+        /// Its modes and options.
+        state: SessionState,
+    },
+    /// One page of sessions.
+    Sessions(SessionList),
+    /// All settings, after one of them was set.
+    Options(Vec<ConfigOption>),
+    /// The answer of an extension.
+    Called(Json),
+}
+
+/// What the application is told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// A client has introduced itself, and was answered from the config.
+    Initialized(Box<Initialized>),
+    /// The client asks for something. Wants exactly one [`Command::Reply`] or [`Command::Fail`].
+    Requested(Box<Requested>),
+    /// A turn begins. It ends by [`Command::EndTurn`] or [`Command::FailTurn`].
+    Prompted(Box<Prompted>),
+    /// The turn is to end as soon as it can: told once.
+    Cancelled(TurnKey),
+    /// The turn was ended for us: its session was closed, or we are leaving.
+    TurnOver(TurnKey),
+    /// A request needs no answer any more: the client gave it up, and was told so.
+    Withdrawn(RequestKey),
+    /// The answer to a permission request; `cancelled` also for every way in which there was none.
+    PermissionAnswered(Tag, PermissionOutcome),
+    /// The answer to any other request of ours.
+    Served(Tag, Result<Json, RpcError>),
+    /// So much is unsent that text is refused from here on, until [`Event::Drained`].
+    Crowded,
+    /// There is room again.
+    Drained,
+    /// The client sent a notification that is not part of the protocol.
+    Notified(Box<Notified>),
+    /// Something about the client that is worth knowing and needs no reaction.
+    Noticed(Box<Notice>),
+    /// The connection is over; nothing follows.
+    Closed(Box<Closed>),
+}
+
+/// A client.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Initialized {
+    /// The version that it asked for; 1 is spoken.
+    pub protocol_version: u16,
+    /// Who it is.
+    pub client_info: Option<Implementation>,
+    /// What it offers.
+    pub capabilities: ClientCapabilities,
+}
+
+/// A request of the client.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Requested {
+    /// Names it.
+    pub request: RequestKey,
+    /// What is wanted.
+    pub wanted: Wanted,
+}
+
+/// What a client may want.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wanted {
+    /// To log in by this method. Answer [`Reply::Done`].
+    Authenticate(String),
+    /// To log out. Answer [`Reply::Done`].
+    Logout,
+    /// A new session. Answer [`Reply::SessionOpened`].
+    NewSession(SessionSetup),
+    /// An old session with its history, which is to be announced before the answer.
+    LoadSession(SessionId, SessionSetup),
+    /// An old session without its history.
+    ResumeSession(SessionId, SessionSetup),
+    /// One page of sessions. Answer [`Reply::Sessions`].
+    ListSessions {
+        /// Only those of this workspace.
+        cwd: Option<String>,
+        /// From the page before. One that is not known is an error.
+        cursor: Option<String>,
+    },
+    /// To end a session. Its turn was told to cancel before. Answer [`Reply::Done`].
+    CloseSession(SessionId),
+    /// To remove a session. Answer [`Reply::Done`], also when it is not there.
+    DeleteSession(SessionId),
+    /// Another mode. Answer [`Reply::Done`].
+    SetMode(SessionId, String),
+    /// Another value of a setting. Answer [`Reply::Options`] with all of them.
+    SetOption(SessionId, String, ConfigValue),
+    /// A method of an extension that the config names. Answer [`Reply::Called`].
+    Extension(String, Option<Json>),
+}
+
+/// A turn that begins.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Prompted {
+    /// Names it.
+    pub turn: TurnKey,
+    /// On which session.
+    pub session: SessionId,
+    /// What the user says.
+    pub prompt: Vec<ContentBlock>,
+}

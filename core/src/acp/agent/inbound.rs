@@ -1,0 +1,346 @@
+//! What the client asks and says.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{
+    About, Agent, Ask, Event, Initialized, Prompted, Question, Requested, Session, Stage, Turn, TurnKey,
+    TurnState, Wanted,
+};
+use crate::acp::method;
+use crate::acp::peer::{Notice, Notified, RequestKey, decode};
+use crate::acp::permission::{PermissionOutcome, PermissionResponse};
+use crate::acp::session::{ConfigValue, InitializeRequest, McpServer, SessionSetup};
+use crate::acp::{ContentBlock, Json, SessionId};
+use crate::rpc::{self, Id, RpcError, code};
+
+impl Agent {
+    pub(super) fn request(&mut self, id: Id, method: &str, params: Option<&RawValue>) {
+        let done = match (&self.stage, method) {
+            (Stage::Fresh | Stage::Greeted, method::INITIALIZE) => self.initialize(&id, params),
+            (Stage::Serving, method::INITIALIZE) => Err(invalid("initialize comes first, and once")),
+            (Stage::Fresh, _) => Err(invalid("initialize comes first")),
+            _ if self.is_open(&id) => Err(invalid("a request of that id is open")),
+            _ if self.requests.len() + self.turns.len() >= self.limits.peer_requests => {
+                Err(RpcError::new(code::INTERNAL_ERROR, "too many open requests"))
+            }
+            (_, method::SESSION_PROMPT) => self.prompt(&id, params),
+            _ => self.wanted(method, params).map(|(wanted, about)| self.surface(id.clone(), wanted, about)),
+        };
+        match done {
+            Ok(()) if method != method::INITIALIZE => self.stage = Stage::Serving,
+            Ok(()) => {}
+            Err(error) => {
+                if error.code == code::INVALID_PARAMS {
+                    self.notice(Notice::BadParams { method: method.to_owned(), why: error.message.clone() });
+                }
+                self.complain(&id, error);
+            }
+        }
+    }
+
+    fn is_open(&self, id: &Id) -> bool {
+        self.requests.values().any(|question| question.id == *id)
+            || self.turns.values().any(|turn| turn.id == *id)
+    }
+
+    fn initialize(&mut self, id: &Id, params: Option<&RawValue>) -> Result<(), RpcError> {
+        let request: InitializeRequest = decode(params)?;
+        self.client = request.client_capabilities.clone();
+        self.stage = Stage::Greeted;
+        self.link.line(|buf| rpc::reply(buf, id, &self.greeting));
+        self.out.tell(Event::Initialized(Box::new(Initialized {
+            protocol_version: request.protocol_version,
+            client_info: request.client_info,
+            capabilities: request.client_capabilities,
+        })));
+        Ok(())
+    }
+
+    fn prompt(&mut self, id: &Id, params: Option<&RawValue>) -> Result<(), RpcError> {
+        let Prompt { session_id: session, prompt } = decode(params)?;
+        self.may_prompt(&prompt)?;
+        match self.sessions.get(&session) {
+            Some(Session::Idle) => {}
+            Some(Session::Running(_)) => return Err(invalid("a prompt is running on that session")),
+            Some(Session::Loading) => return Err(invalid("that session is being loaded")),
+            None => return Err(unknown_session(&session)),
+        }
+        let turn = TurnKey(self.fresh_key());
+        self.sessions.insert(session.clone(), Session::Running(turn));
+        self.turns.insert(turn, Turn { session: session.clone(), id: id.clone(), state: TurnState::Running });
+        self.out.tell(Event::Prompted(Box::new(Prompted { turn, session, prompt })));
+        Ok(())
+    }
+
+    /// One block that cannot be taken refuses the whole prompt: nothing is dropped silently.
+    fn may_prompt(&self, prompt: &[ContentBlock]) -> Result<(), RpcError> {
+        let may = self.offers().prompt_capabilities;
+        let refused: Vec<&str> = prompt
+            .iter()
+            .filter(|block| match block {
+                ContentBlock::Text(_) | ContentBlock::ResourceLink(_) => false,
+                ContentBlock::Image(_) => !may.image,
+                ContentBlock::Audio(_) => !may.audio,
+                ContentBlock::Resource(_) => !may.embedded_context,
+                ContentBlock::Unknown(_) => true,
+            })
+            .map(ContentBlock::tag)
+            .collect();
+        if refused.is_empty() {
+            Ok(())
+        } else {
+            Err(RpcError::invalid_params(format!("content that is not taken: {}", refused.join(", "))))
+        }
+    }
+
+    fn wanted(&self, method: &str, params: Option<&RawValue>) -> Result<(Wanted, About), RpcError> {
+        let offers = self.offers();
+        let sessions = offers.session_capabilities;
+        Ok(match method {
+            method::AUTHENTICATE => {
+                let Authenticate { method_id } = decode(params)?;
+                if !self.greeting.auth_methods.iter().any(|offered| offered.id == method_id) {
+                    return Err(RpcError::invalid_params(format!("no such login method: {method_id}")));
+                }
+                (Wanted::Authenticate(method_id), About::Other)
+            }
+            method::LOGOUT if offers.auth.logout => (Wanted::Logout, About::Other),
+            method::SESSION_NEW => (Wanted::NewSession(self.checked(decode(params)?)?), About::NewSession),
+            method::SESSION_LOAD if offers.load_session => {
+                let session = self.reopened(params)?;
+                let setup = self.checked(decode(params)?)?;
+                (Wanted::LoadSession(session.clone(), setup), About::OldSession(session))
+            }
+            method::SESSION_RESUME if sessions.resume => {
+                let session = self.reopened(params)?;
+                let setup = self.checked(decode(params)?)?;
+                (Wanted::ResumeSession(session.clone(), setup), About::OldSession(session))
+            }
+            method::SESSION_LIST if sessions.list => {
+                let List { cwd, cursor } = decode(params)?;
+                (Wanted::ListSessions { cwd, cursor }, About::Sessions)
+            }
+            method::SESSION_CLOSE if sessions.close => {
+                let session = self.known(params)?;
+                (Wanted::CloseSession(session.clone()), About::Close(session))
+            }
+            method::SESSION_DELETE if sessions.delete => {
+                let Of { session_id } = decode(params)?;
+                (Wanted::DeleteSession(session_id), About::Other)
+            }
+            method::SESSION_SET_MODE => {
+                let SetMode { mode_id } = decode(params)?;
+                (Wanted::SetMode(self.known(params)?, mode_id), About::Other)
+            }
+            method::SESSION_SET_CONFIG_OPTION => {
+                let SetOption { config_id, value } = decode(params)?;
+                (Wanted::SetOption(self.known(params)?, config_id, value), About::Options)
+            }
+            _ if self.extensions.iter().any(|name| name == method) => {
+                (Wanted::Extension(method.to_owned(), params.map(Json::from)), About::Extension)
+            }
+            _ => return Err(RpcError::method_not_found(method)),
+        })
+    }
+
+    /// The session of a request that needs one that is open.
+    fn known(&self, params: Option<&RawValue>) -> Result<SessionId, RpcError> {
+        let Of { session_id } = decode(params)?;
+        match self.sessions.get(&session_id) {
+            Some(Session::Idle | Session::Running(_)) => Ok(session_id),
+            Some(Session::Loading) | None => Err(unknown_session(&session_id)),
+        }
+    }
+
+    /// The session of a request that opens an old one.
+    fn reopened(&self, params: Option<&RawValue>) -> Result<SessionId, RpcError> {
+        let Of { session_id } = decode(params)?;
+        match self.sessions.get(&session_id) {
+            Some(Session::Running(_)) => Err(invalid("a prompt is running on that session")),
+            Some(Session::Loading) => Err(invalid("that session is being loaded")),
+            Some(Session::Idle) | None => Ok(session_id),
+        }
+    }
+
+    fn checked(&self, setup: SessionSetup) -> Result<SessionSetup, RpcError> {
+        let offers = self.offers();
+        let refused = |what: &str| Err(RpcError::invalid_params(what));
+        if !setup.cwd.starts_with('/') {
+            return refused("cwd must be an absolute path");
+        }
+        if !setup.additional_directories.is_empty() && !offers.session_capabilities.additional_directories {
+            return refused("additionalDirectories were not offered");
+        }
+        if setup.additional_directories.iter().any(|path| !path.starts_with('/')) {
+            return refused("additionalDirectories must be absolute paths");
+        }
+        if setup.system_prompt.is_some() && !offers.session_capabilities.system_prompt {
+            return refused("systemPrompt was not offered");
+        }
+        for server in &setup.mcp_servers {
+            match server {
+                McpServer::Http(_) if !offers.mcp_capabilities.http => {
+                    return refused("MCP over HTTP was not offered");
+                }
+                McpServer::Sse(_) if !offers.mcp_capabilities.sse => {
+                    return refused("MCP over SSE was not offered");
+                }
+                McpServer::Stdio(_) | McpServer::Http(_) | McpServer::Sse(_) => {}
+            }
+        }
+        if self.sessions.len() >= self.limits.sessions {
+            return Err(RpcError::new(code::INTERNAL_ERROR, "too many sessions"));
+        }
+        Ok(setup)
+    }
+
+    fn surface(&mut self, id: Id, wanted: Wanted, about: About) {
+        match &about {
+            About::OldSession(session) => {
+                self.sessions.insert(session.clone(), Session::Loading);
+            }
+            About::Close(session) => self.cancel(&session.clone()),
+            About::NewSession | About::Sessions | About::Options | About::Extension | About::Other => {}
+        }
+        let request = RequestKey(self.fresh_key());
+        self.requests.insert(request, Question { id, about });
+        self.out.tell(Event::Requested(Box::new(Requested { request, wanted })));
+    }
+
+    pub(super) fn notification(&mut self, method: &str, params: Option<&RawValue>) {
+        if let Stage::Fresh = self.stage {
+            return;
+        }
+        let done = match method {
+            method::SESSION_CANCEL => decode(params).map(|Of { session_id }| self.cancel(&session_id)),
+            method::CANCEL_REQUEST => decode(params).map(|Cancel { request_id }| self.give_up(&request_id)),
+            _ => {
+                let params = params.map(Json::from);
+                self.out.tell(Event::Notified(Box::new(Notified { method: method.to_owned(), params })));
+                Ok(())
+            }
+        };
+        if let Err(error) = done {
+            self.notice(Notice::BadParams { method: method.to_owned(), why: error.message });
+        }
+    }
+
+    /// Cancels the turn of a session. No turn, or a session that nobody knows: nothing to do.
+    fn cancel(&mut self, session: &SessionId) {
+        if let Some(Session::Running(turn)) = self.sessions.get(session) {
+            self.cancel_turn(*turn);
+        }
+    }
+
+    fn cancel_turn(&mut self, key: TurnKey) {
+        if let Some(turn) = self.turns.get_mut(&key)
+            && turn.state == TurnState::Running
+        {
+            turn.state = TurnState::Cancelled;
+            self.out.tell(Event::Cancelled(key));
+        }
+    }
+
+    /// `$/cancel_request`: a prompt is cancelled, anything else is over. What is answered already is ignored.
+    fn give_up(&mut self, id: &Id) {
+        if let Some(key) = self.turns.iter().find(|(_, turn)| turn.id == *id).map(|(key, _)| *key) {
+            return self.cancel_turn(key);
+        }
+        let Some(key) = self.requests.iter().find(|(_, question)| question.id == *id).map(|(key, _)| *key)
+        else {
+            return;
+        };
+        self.close_request(key);
+        self.complain(id, RpcError::new(code::CANCELLED, "request cancelled"));
+        self.out.tell(Event::Withdrawn(key));
+    }
+
+    /// A request is over without success: a session that was being loaded is not there.
+    pub(super) fn close_request(&mut self, key: RequestKey) -> Option<Question> {
+        let question = self.requests.remove(&key)?;
+        if let About::OldSession(session) = &question.about {
+            self.sessions.remove(session);
+        }
+        Some(question)
+    }
+
+    pub(super) fn response(&mut self, id: &Id, outcome: Result<&RawValue, RpcError>) {
+        match self.pending.close(id) {
+            Some(Ask::Permission(tag, _, options)) => {
+                let outcome = outcome.map_or(PermissionOutcome::Cancelled, |result| chosen(result, &options));
+                self.out.tell(Event::PermissionAnswered(tag, outcome));
+            }
+            Some(Ask::Service(tag)) => self.out.tell(Event::Served(tag, outcome.map(Json::from))),
+            None => self.notice(Notice::Orphan { id: id.token().to_owned() }),
+        }
+    }
+}
+
+/// What an answer chose. Whatever is not plainly one of the offered options is no permission.
+fn chosen(result: &RawValue, options: &[String]) -> PermissionOutcome {
+    match serde_json::from_str(result.get()) {
+        Ok(PermissionResponse { outcome: PermissionOutcome::Selected { option_id } })
+            if options.contains(&option_id) =>
+        {
+            PermissionOutcome::Selected { option_id }
+        }
+        Ok(_) | Err(_) => PermissionOutcome::Cancelled,
+    }
+}
+
+fn invalid(why: &str) -> RpcError {
+    RpcError::new(code::INVALID_REQUEST, why)
+}
+
+fn unknown_session(session: &SessionId) -> RpcError {
+    let data = Some(Json::new(&serde_json::json!({ "sessionId": session })));
+    RpcError { data, ..RpcError::new(code::NOT_FOUND, format!("no such session: {session}")) }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Prompt {
+    session_id: SessionId,
+    prompt: Vec<ContentBlock>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Authenticate {
+    method_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Of {
+    session_id: SessionId,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct List {
+    #[serde(default)]
+    cwd: Option<String>,
+    #[serde(default)]
+    cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SetMode {
+    mode_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SetOption {
+    config_id: String,
+    value: ConfigValue,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Cancel {
+    request_id: Id,
+}

@@ -1,0 +1,303 @@
+//! What the application answers, reports and asks.
+
+use serde::Serialize;
+
+use super::{About, Agent, Ask, Command, Event, Flow, Reply, Session, Stage, Turn, TurnKey, TurnState};
+use crate::acp::peer::RequestKey;
+use crate::acp::permission::{PermissionOutcome, PermissionRequest};
+use crate::acp::services::ServiceRequest;
+use crate::acp::turn::StopReason;
+use crate::acp::update::{ConfigOptions, SessionUpdate, Speaker, Update};
+use crate::acp::{Json, SessionId, method};
+use crate::machine::{Now, Refused, Tag};
+use crate::rpc::{self, Id, RpcError, code};
+
+impl Agent {
+    pub(super) fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+        match self.stage {
+            Stage::Leaving(_) | Stage::Ended => return Err(Refused::Closed),
+            Stage::Opening | Stage::Fresh | Stage::Greeted | Stage::Serving => {}
+        }
+        match command {
+            Command::Reply { request, reply } => self.reply(request, reply),
+            Command::Fail { request, error } => {
+                let question = self.close_request(request).ok_or(Refused::Unknown)?;
+                self.complain(&question.id, error);
+                Ok(())
+            }
+            Command::Say { turn, speaker, text } => self.say(turn, speaker, &text),
+            Command::Report { turn, update } => {
+                let session = self.turn(turn)?.session.clone();
+                self.update(session, update)
+            }
+            Command::Announce { session, update } => {
+                if !self.sessions.contains_key(&session) {
+                    return Err(Refused::Unknown);
+                }
+                self.update(session, update)
+            }
+            Command::AskPermission { tag, turn, tool_call, options } => {
+                let session_id = self.turn(turn)?.session.clone();
+                let ids = options.iter().map(|option| option.option_id.clone()).collect();
+                let params = PermissionRequest { session_id, tool_call, options, meta: None };
+                self.ask(Ask::Permission(tag, turn, ids), method::REQUEST_PERMISSION, &params)
+            }
+            Command::Request { tag, wanted } => self.service(tag, &wanted),
+            Command::Withdraw { tag } => {
+                let number = self.number_of(tag).ok_or(Refused::Unknown)?;
+                let params = Withdraw { request_id: number };
+                self.link.line(|buf| rpc::notification(buf, method::CANCEL_REQUEST, &params));
+                Ok(())
+            }
+            Command::EndTurn { turn, reason } => {
+                let turn = self.close_turn(turn).ok_or(Refused::Unknown)?;
+                self.answer_prompt(&turn, &reason);
+                Ok(())
+            }
+            Command::FailTurn { turn, error } => {
+                let turn = self.close_turn(turn).ok_or(Refused::Unknown)?;
+                match turn.state {
+                    TurnState::Running => self.complain(&turn.id, error),
+                    TurnState::Cancelled => self.answer_prompt(&turn, &StopReason::Cancelled),
+                }
+                Ok(())
+            }
+            Command::Notify { method, params } => {
+                if !method.starts_with('_') {
+                    return Err(Refused::Invalid("a method of an extension begins with _"));
+                }
+                self.link.line(|buf| rpc::notification(buf, &method, &params));
+                Ok(())
+            }
+            Command::Shutdown => {
+                self.leave(now, None);
+                Ok(())
+            }
+        }
+    }
+
+    fn turn(&self, key: TurnKey) -> Result<&Turn, Refused> {
+        self.turns.get(&key).ok_or(Refused::Unknown)
+    }
+
+    fn reply(&mut self, key: RequestKey, reply: Reply) -> Result<(), Refused> {
+        let question = self.requests.get(&key).ok_or(Refused::Unknown)?;
+        let id = question.id.clone();
+        match (&question.about, reply) {
+            (About::NewSession, Reply::SessionOpened { session, state }) => {
+                if self.sessions.contains_key(&session) {
+                    return Err(Refused::Invalid("that session id is in use"));
+                }
+                self.sessions.insert(session.clone(), Session::Idle);
+                self.answer(&id, &NewSession { session_id: &session, state });
+            }
+            (About::OldSession(asked), Reply::SessionOpened { session, state }) if *asked == session => {
+                self.sessions.insert(session, Session::Idle);
+                self.answer(&id, &state);
+            }
+            (About::Close(session), Reply::Done) => {
+                let session = session.clone();
+                if let Some(Session::Running(turn)) = self.sessions.remove(&session) {
+                    // The prompt is answered before the request that ended it.
+                    self.cut_short(turn);
+                }
+                self.sessions.remove(&session);
+                self.answer(&id, &Empty {});
+            }
+            (About::Sessions, Reply::Sessions(list)) => self.answer(&id, &list),
+            (About::Options, Reply::Options(config_options)) => {
+                self.answer(&id, &ConfigOptions { config_options })
+            }
+            (About::Extension, Reply::Called(result)) => self.answer(&id, &result),
+            (About::Other, Reply::Done) => self.answer(&id, &Empty {}),
+            _ => return Err(Refused::Invalid("that is no answer to this request")),
+        }
+        self.requests.remove(&key);
+        Ok(())
+    }
+
+    fn answer<R: Serialize>(&mut self, id: &Id, result: &R) {
+        self.link.line(|buf| rpc::reply(buf, id, result));
+    }
+
+    fn say(&mut self, turn: TurnKey, speaker: Speaker, text: &str) -> Result<(), Refused> {
+        self.has_room()?;
+        let session_id = &self.turns.get(&turn).ok_or(Refused::Unknown)?.session;
+        let params = TextUpdate {
+            session_id,
+            update: TextChunk { session_update: speaker.tag(), content: TextBlock { kind: "text", text } },
+        };
+        self.link.line(|buf| rpc::notification(buf, method::SESSION_UPDATE, &params));
+        Ok(())
+    }
+
+    fn update(&mut self, session_id: SessionId, update: Update) -> Result<(), Refused> {
+        self.has_room()?;
+        let params = SessionUpdate { session_id, update };
+        self.link.line(|buf| rpc::notification(buf, method::SESSION_UPDATE, &params));
+        Ok(())
+    }
+
+    /// Whoever writes faster than the client reads waits, so that nothing piles up here.
+    fn has_room(&self) -> Result<(), Refused> {
+        match self.flow {
+            Flow::Free => Ok(()),
+            Flow::Crowded => Err(Refused::Limit("the client reads slowly: wait for Drained")),
+        }
+    }
+
+    fn service(&mut self, tag: Tag, wanted: &ServiceRequest) -> Result<(), Refused> {
+        let may = &self.client;
+        let (offered, method): (bool, &str) = match wanted {
+            ServiceRequest::ReadTextFile(_) => (may.fs.read_text_file, method::FS_READ),
+            ServiceRequest::WriteTextFile(_) => (may.fs.write_text_file, method::FS_WRITE),
+            ServiceRequest::CreateTerminal(_) => (may.terminal, method::TERMINAL_CREATE),
+            ServiceRequest::TerminalOutput(_) => (may.terminal, method::TERMINAL_OUTPUT),
+            ServiceRequest::WaitForTerminal(_) => (may.terminal, method::TERMINAL_WAIT),
+            ServiceRequest::KillTerminal(_) => (may.terminal, method::TERMINAL_KILL),
+            ServiceRequest::ReleaseTerminal(_) => (may.terminal, method::TERMINAL_RELEASE),
+            ServiceRequest::Elicit(elicit) => match &*elicit.mode {
+                "form" => (may.elicitation.form, method::ELICIT),
+                "url" => (may.elicitation.url, method::ELICIT),
+                _ => return Err(Refused::Invalid("an elicitation is a form or a url")),
+            },
+            ServiceRequest::Extension { method, .. } if method.starts_with('_') => (true, method),
+            ServiceRequest::Extension { .. } => {
+                return Err(Refused::Invalid("a method of an extension begins with _"));
+            }
+        };
+        if !offered {
+            return Err(Refused::NotOffered("that service"));
+        }
+        match wanted {
+            ServiceRequest::ReadTextFile(params) => self.ask(Ask::Service(tag), method, params),
+            ServiceRequest::WriteTextFile(params) => self.ask(Ask::Service(tag), method, params),
+            ServiceRequest::CreateTerminal(params) => self.ask(Ask::Service(tag), method, params),
+            ServiceRequest::TerminalOutput(params)
+            | ServiceRequest::WaitForTerminal(params)
+            | ServiceRequest::KillTerminal(params)
+            | ServiceRequest::ReleaseTerminal(params) => self.ask(Ask::Service(tag), method, params),
+            ServiceRequest::Elicit(params) => self.ask(Ask::Service(tag), method, params),
+            ServiceRequest::Extension { params, .. } => {
+                let none = Json::new(&Empty {});
+                self.ask(Ask::Service(tag), method, params.as_ref().unwrap_or(&none))
+            }
+        }
+    }
+
+    fn ask<P: Serialize>(&mut self, ask: Ask, method: &str, params: &P) -> Result<(), Refused> {
+        if self.number_of(ask.tag()).is_some() {
+            return Err(Refused::Busy);
+        }
+        if self.pending.len() >= self.limits.own_requests {
+            return Err(Refused::Limit("open requests"));
+        }
+        let number = self.pending.open(ask);
+        self.link.line(|buf| rpc::request(buf, number, method, params));
+        Ok(())
+    }
+
+    fn number_of(&self, tag: Tag) -> Option<u64> {
+        self.pending.iter().find(|(_, ask)| ask.tag() == tag).map(|(number, _)| number)
+    }
+
+    /// Takes a turn out; its open questions are answered `cancelled`, and its late answers are orphans.
+    fn close_turn(&mut self, key: TurnKey) -> Option<Turn> {
+        let turn = self.turns.remove(&key)?;
+        if let Some(session) = self.sessions.get_mut(&turn.session) {
+            *session = Session::Idle;
+        }
+        let asked: Vec<(u64, Tag)> = self
+            .pending
+            .iter()
+            .filter_map(|(number, ask)| match ask {
+                Ask::Permission(tag, of, _) if *of == key => Some((number, *tag)),
+                Ask::Permission(..) | Ask::Service(_) => None,
+            })
+            .collect();
+        for (number, tag) in asked {
+            self.pending.forget(number);
+            self.out.tell(Event::PermissionAnswered(tag, PermissionOutcome::Cancelled));
+        }
+        Some(turn)
+    }
+
+    fn answer_prompt(&mut self, turn: &Turn, reason: &StopReason) {
+        let stop_reason = match turn.state {
+            TurnState::Running => reason,
+            TurnState::Cancelled => &StopReason::Cancelled,
+        };
+        self.answer(&turn.id, &Stopped { stop_reason });
+    }
+
+    /// Ends a turn for the application, which is told.
+    pub(super) fn cut_short(&mut self, key: TurnKey) {
+        if let Some(turn) = self.close_turn(key) {
+            self.answer_prompt(&turn, &StopReason::Cancelled);
+            self.out.tell(Event::TurnOver(key));
+        }
+    }
+
+    /// Answers what the application has not, and stops waiting for the client.
+    pub(super) fn give_up_requests(&mut self) {
+        while let Some((key, _)) = self.requests.first_key_value() {
+            let key = *key;
+            if let Some(question) = self.close_request(key) {
+                self.complain(&question.id, RpcError::new(code::CANCELLED, "the agent is leaving"));
+                self.out.tell(Event::Withdrawn(key));
+            }
+        }
+        while let Some(ask) = self.pending.pop() {
+            self.out.tell(match ask {
+                Ask::Permission(tag, ..) => Event::PermissionAnswered(tag, PermissionOutcome::Cancelled),
+                Ask::Service(tag) => {
+                    Event::Served(tag, Err(RpcError::new(code::CANCELLED, "the connection ended")))
+                }
+            });
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Empty {}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NewSession<'a> {
+    session_id: &'a SessionId,
+    #[serde(flatten)]
+    state: crate::acp::session::SessionState,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Stopped<'a> {
+    stop_reason: &'a StopReason,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Withdraw {
+    request_id: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TextUpdate<'a> {
+    session_id: &'a SessionId,
+    update: TextChunk<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TextChunk<'a> {
+    session_update: &'static str,
+    content: TextBlock<'a>,
+}
+
+#[derive(Serialize)]
+struct TextBlock<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: &'a str,
+}

@@ -1,0 +1,257 @@
+//! What goes into a run and what comes out of it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::acp::client::{self, PermissionAsked, Ready, Text, Updated};
+use crate::acp::session::{ConfigValue, SessionSetup, SessionState};
+use crate::acp::{Closed, ContentBlock, Json, Notice, OptionKind, PermissionOutcome, RequestKey, SessionId};
+use crate::problem::Problem;
+
+/// What a run starts from: one child, one session, one prompt.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Config {
+    /// The agent and the clocks of the connection.
+    pub client: client::Config,
+    /// The workspace and what goes with it.
+    pub setup: SessionSetup,
+    /// A new session or an old one.
+    #[serde(default)]
+    pub session: Choice,
+    /// What to set before the prompt, in order.
+    #[serde(default)]
+    pub settings: Vec<Setting>,
+    /// The task.
+    pub prompt: Vec<ContentBlock>,
+    /// Who answers permission requests.
+    #[serde(default)]
+    pub policy: Policy,
+    /// For the whole run. `None` waits for ever.
+    #[serde(default)]
+    pub timeout: Option<Duration>,
+    /// Bytes of the answer that are kept for the result; the beginning, when there is more.
+    #[serde(default = "output_limit")]
+    pub output_limit: usize,
+}
+
+/// Longer answers than this are read as they stream.
+const fn output_limit() -> usize {
+    16 << 20
+}
+
+impl Config {
+    /// A run with the default policy, which refuses, and the default clocks.
+    #[must_use]
+    pub fn new(client: client::Config, setup: SessionSetup, prompt: Vec<ContentBlock>) -> Self {
+        Self {
+            client,
+            setup,
+            session: Choice::New,
+            settings: Vec::new(),
+            prompt,
+            policy: Policy::Reject,
+            timeout: None,
+            output_limit: output_limit(),
+        }
+    }
+}
+
+/// Which session the prompt goes to.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// A new one.
+    #[default]
+    New,
+    /// This one, loaded or, where the agent only does that, resumed.
+    Old(SessionId),
+    /// The one of this workspace that changed last.
+    Last,
+}
+
+/// Something to set before the prompt.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Setting {
+    /// A mode, by id.
+    Mode(String),
+    /// A model: the value of the config option whose category is `model`.
+    Model(String),
+    /// A config option and its value.
+    Option(String, ConfigValue),
+}
+
+/// Who answers permission requests, and how.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// The application, by [`Command::Answer`].
+    Ask,
+    /// The first option that allows, in the agent's order or once before always.
+    Allow(Allow),
+    /// The first that rejects once, else for good, else `cancelled`.
+    #[default]
+    Reject,
+    /// As `Reject`, and the run is over.
+    Fail,
+}
+
+/// Which option a permission is given by.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Allow {
+    /// The first of either kind, as the agent lists them (seed 003).
+    #[default]
+    InOrder,
+    /// The first that allows once, else the first that allows for good (spec/cli).
+    OnceFirst,
+}
+
+/// What the application may ask.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Cancel the run; before the prompt that ends it, and a second time it does not wait for the agent.
+    Cancel,
+    /// Answer a permission request.
+    Answer {
+        /// Which.
+        request: RequestKey,
+        /// An offered option, or `cancelled`.
+        outcome: PermissionOutcome,
+    },
+    /// End the child: the ladder begins at once.
+    Dispose,
+}
+
+/// What the application is told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The handshake is done.
+    Ready(Box<Ready>),
+    /// The session is open.
+    SessionOpened(Box<SessionOpened>),
+    /// A line of the agent, before what it means; only when the config asks.
+    Line(String),
+    /// A piece of text.
+    Text(Text),
+    /// Anything else about the session.
+    Updated(Box<Updated>),
+    /// A permission request for the application to answer.
+    PermissionAsked(Box<PermissionAsked>),
+    /// How a permission request was answered.
+    PermissionDecided(Box<Decision>),
+    /// The child wrote to its standard error.
+    Stderr(String),
+    /// Something about the agent that is worth knowing.
+    Noticed(Box<Notice>),
+    /// The run has its result: told exactly once.
+    Finished(Box<Finished>),
+    /// The child is gone; nothing follows.
+    Closed(Box<Closed>),
+}
+
+/// A session that is open.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct SessionOpened {
+    /// Its id.
+    pub session: SessionId,
+    /// Its modes and options.
+    pub state: SessionState,
+}
+
+/// How a permission request was answered.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decision {
+    /// The call that it was about.
+    pub tool_call_id: String,
+    /// Its title, if the agent gave one.
+    pub title: Option<String>,
+    /// What was decided.
+    pub decision: Verdict,
+    /// The option that was chosen.
+    pub option_id: Option<String>,
+    /// Its kind.
+    pub option_kind: Option<OptionKind>,
+    /// Who decided.
+    pub by: By,
+}
+
+/// What was decided about a permission.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The tool may run.
+    Allowed,
+    /// It may not.
+    Rejected,
+    /// No option was chosen.
+    Cancelled,
+}
+
+/// Who decided about a permission.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// The policy of the run.
+    Policy,
+    /// The application's user.
+    User,
+    /// Nobody: the turn was cancelled, or the agent gave the question up.
+    Cancel,
+}
+
+/// The result of a run.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finished {
+    /// How it went.
+    pub outcome: Outcome,
+    /// The agent's own word for the end of the turn.
+    pub stop_reason: Option<String>,
+    /// The agent's answer: the text of its messages during the turn, and nothing else.
+    pub output: String,
+    /// Whether the answer was longer than what is kept.
+    pub output_truncated: bool,
+    /// How each permission request was answered.
+    pub permissions: Vec<Decision>,
+    /// What the turn cost, as the agent wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Json>,
+    /// Why, if it went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Problem>,
+}
+
+/// How a run went.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The agent is done.
+    Completed,
+    /// The model's output limit came.
+    MaxTokens,
+    /// The agent will not.
+    Refusal,
+    /// It was cancelled.
+    Aborted,
+    /// Anything else.
+    Error,
+}
+
+impl Finished {
+    /// The exit code of a command that ends with it.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match (self.outcome, &self.error) {
+            (Outcome::Completed, _) => 0,
+            (Outcome::Aborted, _) => 130,
+            (_, Some(problem)) => problem.exit_code(),
+            (Outcome::MaxTokens | Outcome::Refusal | Outcome::Error, None) => 1,
+        }
+    }
+}

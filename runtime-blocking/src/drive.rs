@@ -1,0 +1,132 @@
+//! The loop: hand out what the machine said, feed it what is ready, wait.
+
+use std::collections::VecDeque;
+use std::io;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Instant;
+
+use agentline_core::{Machine, Refused};
+use agentline_os::{Given, Token, Way};
+use polling::Events;
+
+use crate::handle::{Handle, Shared};
+
+/// A machine with its links, driven by whoever asks it for the next event.
+///
+/// Nothing is read while an event is not yet taken, so a slow application slows its peers down and no queue
+/// grows. Dropped, it kills what children there are, with their groups.
+pub struct Driver<M: Machine> {
+    shared: Arc<Shared<M>>,
+    told: VecDeque<M::Event>,
+    ready: VecDeque<(Token, Way)>,
+    events: Events,
+    buffer: Box<[u8]>,
+}
+
+impl<M: Machine> Driver<M> {
+    /// Starts a machine.
+    ///
+    /// # Errors
+    ///
+    /// The system has no descriptor left.
+    pub fn new(config: M::Config) -> io::Result<Self> {
+        Self::start(config, None)
+    }
+
+    /// Starts a machine that opens a link to a stream which is there already.
+    ///
+    /// # Errors
+    ///
+    /// The system has no descriptor left.
+    pub fn with_given(config: M::Config, given: Given) -> io::Result<Self> {
+        Self::start(config, Some(given))
+    }
+
+    fn start(config: M::Config, given: Option<Given>) -> io::Result<Self> {
+        Ok(Self {
+            shared: Arc::new(Shared::new(config, given)?),
+            told: VecDeque::new(),
+            ready: VecDeque::new(),
+            events: Events::with_capacity(ROUND),
+            buffer: vec![0; READ].into(),
+        })
+    }
+
+    /// A way to command the machine from elsewhere.
+    #[must_use]
+    pub fn handle(&self) -> Handle<M> {
+        Handle::new(&self.shared)
+    }
+
+    /// Commands the machine; what it writes is written before this returns.
+    ///
+    /// # Errors
+    ///
+    /// The machine refuses, or is over.
+    pub fn command(&self, command: M::Command) -> Result<(), Refused> {
+        self.shared.command(command)
+    }
+
+    /// The only wait. Whatever is ready comes before the deadline, however late we are.
+    fn wait(&mut self, until: Option<Instant>) {
+        self.events.clear();
+        let poller = &self.shared.poller;
+        let waited = match until {
+            Some(at) => poller.wait_deadline(&mut self.events, at),
+            None => poller.wait(&mut self.events, None),
+        };
+        for event in self.events.iter() {
+            let token = Token::from_key(event.key);
+            self.ready.extend(event.readable.then_some((token, Way::Read)));
+            self.ready.extend(event.writable.then_some((token, Way::Write)));
+        }
+        if waited.is_err() {
+            // Nothing would ever be heard again.
+            self.shared.seat().engine.abandon();
+        } else if self.ready.is_empty() {
+            self.shared.seat().engine.tick();
+        }
+    }
+}
+
+/// Events until the machine has ended.
+impl<M: Machine> Iterator for Driver<M> {
+    type Item = M::Event;
+
+    fn next(&mut self) -> Option<M::Event> {
+        loop {
+            if let Some(event) = self.told.pop_front() {
+                return Some(event);
+            }
+            let mut seat = self.shared.seat();
+            seat.waiting = false;
+            if !seat.engine.has_told()
+                && let Some((token, way)) = self.ready.pop_front()
+            {
+                seat.engine.ready(token, way, &mut self.buffer);
+            }
+            if seat.engine.has_told() {
+                seat.engine.take(&mut self.told);
+            } else if seat.engine.is_over() {
+                return None;
+            } else if self.ready.is_empty() {
+                let until = seat.engine.deadline();
+                seat.waiting = true;
+                drop(seat);
+                self.wait(until);
+            }
+        }
+    }
+}
+
+impl<M: Machine> Drop for Driver<M> {
+    fn drop(&mut self) {
+        self.shared.seat().engine.abandon();
+    }
+}
+
+/// Bytes of one read: what a pipe holds.
+const READ: usize = 64 << 10;
+/// Descriptors of one round.
+const ROUND: NonZeroUsize = NonZeroUsize::new(256).expect("not zero");

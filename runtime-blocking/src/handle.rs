@@ -1,0 +1,72 @@
+//! The way in for other threads.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agentline_core::{Machine, Refused};
+use agentline_os::{Engine, Given};
+use polling::Poller;
+
+use crate::poll::Polls;
+
+/// Commands a machine from any thread: the keyboard's, the one that waits for signals, a watcher's.
+///
+/// It needs no queue: a command is decided, and what it writes is written, before the call returns. It never
+/// waits for more than one step of the driver.
+pub struct Handle<M: Machine>(Arc<Shared<M>>);
+
+impl<M: Machine> Handle<M> {
+    pub(crate) fn new(shared: &Arc<Shared<M>>) -> Self {
+        Self(Arc::clone(shared))
+    }
+
+    /// Commands the machine.
+    ///
+    /// # Errors
+    ///
+    /// The machine refuses, is over, or its driver is gone.
+    pub fn command(&self, command: M::Command) -> Result<(), Refused> {
+        self.0.command(command)
+    }
+}
+
+impl<M: Machine> Clone for Handle<M> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+/// What a driver and its handles share.
+pub(crate) struct Shared<M: Machine> {
+    pub(crate) poller: Arc<Poller>,
+    seat: Mutex<Seat<M>>,
+}
+
+pub(crate) struct Seat<M: Machine> {
+    pub(crate) engine: Engine<M, Polls>,
+    /// The driver waits, and has to hear of what others did.
+    pub(crate) waiting: bool,
+}
+
+impl<M: Machine> Shared<M> {
+    pub(crate) fn new(config: M::Config, given: Option<Given>) -> io::Result<Self> {
+        let poller = Arc::new(Poller::new()?);
+        let engine = Engine::new(config, Polls(Arc::clone(&poller)), given);
+        Ok(Self { poller, seat: Mutex::new(Seat { engine, waiting: false }) })
+    }
+
+    /// Never held while waiting.
+    pub(crate) fn seat(&self) -> MutexGuard<'_, Seat<M>> {
+        self.seat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn command(&self, command: M::Command) -> Result<(), Refused> {
+        let mut seat = self.seat();
+        let done = seat.engine.command(command);
+        if std::mem::take(&mut seat.waiting) {
+            // It fails with the poller only, and then the driver has ended.
+            let _ = self.poller.notify();
+        }
+        done
+    }
+}

@@ -1,0 +1,132 @@
+//! A machine and its links: the loop of both runtimes, without its wait.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use agentline_core::{Input, Machine, Now, Output, Refused, StoreFailed, Time};
+
+use crate::given::Given;
+use crate::io::Io;
+use crate::store;
+use crate::watch::{Token, Watch, Way};
+
+/// Feeds a machine and does what it wants, at once. After each call the machine is drained: what it had to
+/// say waits to be [taken](Engine::take).
+pub struct Engine<M: Machine, W: Watch> {
+    machine: M,
+    io: Io<W>,
+    told: VecDeque<M::Event>,
+    clock: Clock,
+    over: bool,
+}
+
+impl<M: Machine, W: Watch> Engine<M, W> {
+    /// Starts a machine. `given`: the stream for a link that is opened as given.
+    pub fn new(config: M::Config, watch: W, given: Option<Given>) -> Self {
+        let clock = Clock(Instant::now());
+        let machine = M::new(clock.now(), config);
+        let io = Io::new(watch, given);
+        let mut engine = Self { machine, io, told: VecDeque::new(), clock, over: false };
+        engine.settle();
+        engine
+    }
+
+    /// A descriptor is ready: one read, write, accept or reaping.
+    pub fn ready(&mut self, token: Token, way: Way, buffer: &mut [u8]) {
+        if let Some((link, heard)) = self.io.ready(token, way, buffer) {
+            self.machine.handle(self.clock.now(), Input::Link(link, heard));
+            self.settle();
+        }
+    }
+
+    /// Whoever takes the events is full, or has room again.
+    pub fn hold(&mut self, hold: bool) {
+        self.machine.handle(self.clock.now(), Input::Hold(hold));
+        self.settle();
+    }
+
+    /// The deadline may have come.
+    pub fn tick(&mut self) {
+        let now = self.clock.now();
+        if self.machine.deadline().is_some_and(|(at, _)| at <= now.mono) {
+            self.machine.handle(now, Input::Tick);
+            self.settle();
+        }
+    }
+
+    /// The application wants something: it is performed before this returns.
+    ///
+    /// # Errors
+    ///
+    /// The machine refuses, or is over.
+    pub fn command(&mut self, command: M::Command) -> Result<(), Refused> {
+        if self.over {
+            return Err(Refused::Closed);
+        }
+        let done = self.machine.command(self.clock.now(), command);
+        self.settle();
+        done
+    }
+
+    /// Moves the events to `told`, in order.
+    pub fn take(&mut self, told: &mut VecDeque<M::Event>) {
+        told.append(&mut self.told);
+    }
+
+    /// Whether events wait to be taken.
+    #[must_use]
+    pub fn has_told(&self) -> bool {
+        !self.told.is_empty()
+    }
+
+    /// When to [tick](Engine::tick) at the latest.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let (at, _) = self.machine.deadline()?;
+        self.clock.0.checked_add(at.since(Time::ZERO))
+    }
+
+    /// Whether the machine is done. All its links are closed.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Closes all links now. Children are killed with their groups.
+    pub fn abandon(&mut self) {
+        self.over = true;
+        self.io.clear();
+    }
+
+    fn settle(&mut self) {
+        loop {
+            while let Some(output) = self.machine.poll() {
+                match output {
+                    Output::Do(link, action) => self.io.perform(link, action),
+                    Output::Store(store) => {
+                        if let Err(errno) = store::carry_out(&store) {
+                            let failed = StoreFailed { path: &store.path, errno: errno.raw_os_error() };
+                            self.machine.handle(self.clock.now(), Input::StoreFailed(failed));
+                        }
+                    }
+                    Output::Tell(event) => self.told.push_back(event),
+                    Output::End => return self.abandon(),
+                }
+            }
+            let Some((link, heard)) = self.io.answer() else { return };
+            self.machine.handle(self.clock.now(), Input::Link(link, heard));
+        }
+    }
+}
+
+/// Both clocks, counted from the start of the machine.
+#[derive(Clone, Copy)]
+struct Clock(Instant);
+
+impl Clock {
+    fn now(self) -> Now {
+        let mono = Time::ZERO + self.0.elapsed();
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        Now { mono, unix }
+    }
+}

@@ -1,0 +1,23 @@
+//! What the runtimes share: every system call that does not wait.
+//!
+//! ```text
+//!   Machine ◄──► Engine ──► Io ──► process · socket · given · store      this crate: never waits
+//!                             └──► Watch: tell me when it is ready       a runtime: does nothing else
+//! ```
+//!
+//! A runtime brings a [`Watch`], calls [`Engine::ready`] when a descriptor is ready and [`Engine::tick`] when
+//! the deadline has come. Nothing here decides: whatever the system says becomes an input of the machine.
+
+mod engine;
+mod errno;
+mod given;
+pub mod guardian;
+mod io;
+pub mod process;
+pub mod socket;
+mod store;
+mod watch;
+
+pub use engine::Engine;
+pub use given::Given;
+pub use watch::{End, Source, Token, Watch, Way};

@@ -1,0 +1,262 @@
+//! Children: found, started in a process group of their own, signalled as a group, reaped.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use agentline_core::{Exit, Group, OpenError, Signal, SpawnSpec, Stderr};
+use rustix::fs::Access;
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitId, WaitIdOptions};
+
+use crate::errno::{errno, spawn_error};
+use crate::guardian;
+
+/// Finds a program as a careful shell would.
+///
+/// A bare name is looked up in `path`, whose empty and relative elements do not count: they would run what
+/// lies in the working directory. A name with a slash is relative to *our* directory, not to the child's.
+///
+/// # Errors
+///
+/// `NotFound`, or `NotExecutable` if all that was found is no executable file.
+pub fn find(program: &OsStr, path: &OsStr) -> Result<PathBuf, OpenError> {
+    if program.as_bytes().contains(&b'/') {
+        let file = std::path::absolute(program).map_err(|_| OpenError::NotFound)?;
+        return executable(&file).map(|()| file);
+    }
+    if program.is_empty() {
+        return Err(OpenError::NotFound);
+    }
+    let mut failed = OpenError::NotFound;
+    for directory in std::env::split_paths(path).filter(|directory| directory.is_absolute()) {
+        let file = directory.join(program);
+        match executable(&file) {
+            Ok(()) => return Ok(file),
+            Err(OpenError::NotFound) => {}
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
+fn executable(file: &Path) -> Result<(), OpenError> {
+    let found = fs::metadata(file).map_err(|_| OpenError::NotFound)?;
+    if found.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok() {
+        Ok(())
+    } else {
+        Err(OpenError::NotExecutable)
+    }
+}
+
+/// A child just started, with our ends of its pipes. They never block.
+pub(crate) struct Spawned {
+    pub(crate) child: Child,
+    pub(crate) stdin: OwnedFd,
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: Option<OwnedFd>,
+    /// Readable when the child has ended.
+    pub(crate) exit: OwnedFd,
+}
+
+/// Starts a child with exactly the environment given, at the head of a group of its own.
+pub(crate) fn spawn(spec: &SpawnSpec) -> Result<Spawned, OpenError> {
+    enterable(&spec.cwd)?;
+    let program = find(&spec.program, search_path(spec))?;
+    let spawned = Command::new(program)
+        .arg0(&spec.program)
+        .args(&spec.args)
+        .current_dir(&spec.cwd)
+        .env_clear()
+        .envs(spec.env.iter().map(|(name, value)| (name, value.expose())))
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(match spec.stderr {
+            Stderr::Inherit => Stdio::inherit(),
+            Stderr::Pipe => Stdio::piped(),
+            Stderr::Null => Stdio::null(),
+        })
+        .spawn();
+    let mut process = spawned.map_err(|error| spawn_error(errno(&error)))?;
+    let (stdin, stdout, stderr) = (process.stdin.take(), process.stdout.take(), process.stderr.take());
+    let child = Child::new(process);
+    let pipes = || {
+        let exit = exit_of(child.group)?;
+        let (Some(stdin), Some(stdout)) = (stdin, stdout) else { return Err(Errno::BADF.into()) };
+        let (stdin, stdout, stderr) = (stdin.into(), stdout.into(), stderr.map(OwnedFd::from));
+        for pipe in [&stdin, &stdout].into_iter().chain(&stderr) {
+            rustix::io::ioctl_fionbio(pipe, true)?;
+        }
+        io::Result::Ok((stdin, stdout, stderr, exit))
+    };
+    // On failure the child goes as it came: dropped, killed and reaped.
+    let (stdin, stdout, stderr, exit) = pipes().map_err(|error| spawn_error(errno(&error)))?;
+    Ok(Spawned { child, stdin, stdout, stderr, exit })
+}
+
+fn enterable(directory: &Path) -> Result<(), OpenError> {
+    let real = fs::metadata(directory).is_ok_and(|found| found.is_dir());
+    if real && rustix::fs::access(directory, Access::EXEC_OK).is_ok() {
+        Ok(())
+    } else {
+        Err(OpenError::BadDirectory)
+    }
+}
+
+fn search_path(spec: &SpawnSpec) -> &OsStr {
+    let path = spec.env.iter().rev().find(|(name, _)| name == "PATH");
+    path.map_or(OsStr::new(""), |(_, path)| OsString::as_os_str(path.expose()))
+}
+
+/// A descriptor that is readable when the child has ended: a pidfd, or the end of a thread that waits.
+fn exit_of(child: Pid) -> io::Result<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    if let Ok(fd) = rustix::process::pidfd_open(child, rustix::process::PidfdFlags::empty()) {
+        return Ok(fd);
+    }
+    let (ended, end) = io::pipe()?;
+    thread::Builder::new().name("agentline-exit".into()).spawn(move || {
+        // The child is left to be reaped by its owner.
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while matches!(rustix::process::waitid(WaitId::Pid(child), ended), Err(Errno::INTR)) {}
+        drop(end);
+    })?;
+    Ok(ended.into())
+}
+
+/// A child and its group. Dropped, it is killed with its group and reaped in the background.
+pub(crate) struct Child {
+    group: Pid,
+    life: Life,
+}
+
+enum Life {
+    Running(std::process::Child),
+    /// The leader was reaped; others of the group may live.
+    Reaped,
+    /// Nobody is left; the number may be somebody else's by now.
+    Gone,
+}
+
+impl Child {
+    fn new(process: std::process::Child) -> Self {
+        let group = Pid::from_child(&process);
+        guardian::watch(group);
+        Self { group, life: Life::Running(process) }
+    }
+
+    pub(crate) fn pid(&self) -> Option<u32> {
+        u32::try_from(self.group.as_raw_nonzero().get()).ok()
+    }
+
+    /// How the child ended, when it has: told once.
+    pub(crate) fn reap(&mut self) -> Option<Exit> {
+        let Life::Running(process) = &mut self.life else { return None };
+        let exit = match process.try_wait() {
+            Ok(status) => told(status?),
+            // Somebody else reaped it: whoever ignores SIGCHLD in our process.
+            Err(_) => Exit::Unknown,
+        };
+        self.life = Life::Reaped;
+        Some(exit)
+    }
+
+    /// Signals the whole group, unless it is known to be gone.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let signal = match signal {
+            Signal::Term => rustix::process::Signal::TERM,
+            Signal::Kill => rustix::process::Signal::KILL,
+        };
+        match self.life {
+            // ESRCH is no news, and EPERM (another user's by now) is beyond help.
+            Life::Running(_) | Life::Reaped => drop(rustix::process::kill_process_group(self.group, signal)),
+            Life::Gone => {}
+        }
+    }
+
+    /// Whether anybody of the group lives. Zombies do not count.
+    pub(crate) fn probe(&mut self) -> Group {
+        match self.life {
+            Life::Running(_) => Group::Alive,
+            Life::Reaped if lives(self.group) => Group::Alive,
+            Life::Reaped => {
+                self.life = Life::Gone;
+                guardian::forget(self.group);
+                Group::Gone
+            }
+            Life::Gone => Group::Gone,
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.signal(Signal::Kill);
+        match std::mem::replace(&mut self.life, Life::Gone) {
+            Life::Running(process) => bury(process),
+            Life::Reaped => {}
+            Life::Gone => return,
+        }
+        guardian::forget(self.group);
+    }
+}
+
+fn told(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Unknown,
+    }
+}
+
+fn lives(group: Pid) -> bool {
+    rustix::process::test_kill_process_group(group) != Err(Errno::SRCH) && !only_zombies(group)
+}
+
+/// Looks through `/proc`; `false` where there is none.
+fn only_zombies(group: Pid) -> bool {
+    let Ok(processes) = fs::read_dir("/proc") else { return false };
+    let group = group.as_raw_nonzero().to_string();
+    !processes.flatten().any(|process| {
+        let stat = fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+        // pid (name) state ppid pgrp …, and the name may hold anything.
+        let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+        let (state, pgrp) = (fields.next(), fields.nth(1));
+        pgrp == Some(&group) && !matches!(state, Some("Z" | "X"))
+    })
+}
+
+/// Reaps a child that was killed. One thread for all of them, and only while there are any.
+fn bury(mut process: std::process::Child) {
+    static DYING: Mutex<Option<Vec<std::process::Child>>> = Mutex::new(None);
+    if let Ok(Some(_)) = process.try_wait() {
+        return;
+    }
+    let mut dying = DYING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(dying) = &mut *dying {
+        return dying.push(process);
+    }
+    let reaper = thread::Builder::new().name("agentline-reaper".into()).spawn(|| {
+        loop {
+            let mut dying = DYING.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(mut process) = dying.as_mut().and_then(Vec::pop) else {
+                *dying = None;
+                return;
+            };
+            drop(dying);
+            let _ = process.wait();
+        }
+    });
+    match reaper {
+        Ok(_) => *dying = Some(vec![process]),
+        Err(_) => drop(process.wait()),
+    }
+}

@@ -1,0 +1,153 @@
+//! Unix sockets that nobody but us can reach.
+
+use std::ffi::OsStr;
+use std::fs::DirBuilder;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use agentline_core::place::{self, Directory, Found, Verdict};
+use agentline_core::{Address, OpenError, Peer};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+use crate::errno::open_error;
+
+/// Connects, and says who listens. Never waits: a full backlog is `Busy`.
+pub(crate) fn connect(address: &Address) -> Result<(OwnedFd, Peer), OpenError> {
+    place::name(&address.0)?;
+    let socket = stream()?;
+    rustix::net::connect(&socket, &unix(&address.0)?).map_err(|errno| match errno {
+        Errno::CONNREFUSED if !is_socket(&address.0) => OpenError::NotASocket,
+        other => open_error(other),
+    })?;
+    let peer = peer(&socket);
+    Ok((socket, peer))
+}
+
+/// Takes the next connection, and says who it is; `None` while there is none.
+pub(crate) fn accept(listener: impl AsFd) -> Result<Option<(OwnedFd, Peer)>, OpenError> {
+    loop {
+        match rustix::net::accept_with(&listener, FLAGS) {
+            Ok(socket) => {
+                let peer = peer(&socket);
+                return Ok(Some((socket, peer)));
+            }
+            // Who hung up before we came is no failure of ours.
+            Err(Errno::INTR | Errno::CONNABORTED) => {}
+            Err(Errno::AGAIN) => return Ok(None),
+            Err(errno) => return Err(open_error(errno)),
+        }
+    }
+}
+
+/// Listens at a private socket, with what it takes to clean up.
+pub(crate) fn listen(address: &Address) -> Result<(OwnedFd, Place), OpenError> {
+    place::name(&address.0)?;
+    let name = address.0.file_name().ok_or(OpenError::NotFound)?;
+    let directory = private(address.0.parent().unwrap_or(Path::new("")))?;
+    // The directory is ours alone, so its lock is the start lock. Held for a few system calls.
+    let locked = rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok();
+    match place::verdict(locked, look(&directory, name, address)) {
+        Verdict::Bind => {}
+        Verdict::Replace => rustix::fs::unlinkat(&directory, name, AtFlags::empty()).map_err(open_error)?,
+        Verdict::Refuse(error) => return Err(error),
+    }
+    let socket = stream()?;
+    // Born 0600 where the system takes the mode from here (Linux); elsewhere the directory covers the moment.
+    let _ = rustix::fs::fchmod(&socket, OURS);
+    rustix::net::bind(&socket, &unix(&address.0)?).map_err(open_error)?;
+    let ours = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).map_err(open_error)?;
+    let place = Place { name: name.into(), ours, directory };
+    if Mode::from_raw_mode(place.ours.st_mode) != OURS {
+        rustix::fs::chmodat(&place.directory, name, OURS, AtFlags::empty()).map_err(open_error)?;
+    }
+    rustix::net::listen(&socket, BACKLOG).map_err(open_error)?;
+    let _ = rustix::fs::flock(&place.directory, FlockOperation::Unlock);
+    Ok((socket, place))
+}
+
+/// The name of a socket of ours. Dropped, it is unlinked, unless the name is somebody else's by now.
+pub(crate) struct Place {
+    directory: OwnedFd,
+    name: Box<OsStr>,
+    ours: Stat,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let found = rustix::fs::statat(&self.directory, &*self.name, AtFlags::SYMLINK_NOFOLLOW);
+        if found.is_ok_and(|found| (found.st_dev, found.st_ino) == (self.ours.st_dev, self.ours.st_ino)) {
+            let _ = rustix::fs::unlinkat(&self.directory, &*self.name, AtFlags::empty());
+        }
+    }
+}
+
+/// Opens a directory that is ours alone, made or tightened if need be.
+fn private(path: &Path) -> Result<OwnedFd, OpenError> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = || rustix::fs::open(path, flags, Mode::empty());
+    let opened = match open() {
+        Err(Errno::NOENT) => {
+            let _ = DirBuilder::new().recursive(true).mode(0o700).create(path);
+            open()
+        }
+        found => found,
+    };
+    let directory = opened.map_err(|errno| match errno {
+        Errno::LOOP | Errno::NOTDIR | Errno::ACCESS => OpenError::NotPrivate,
+        other => open_error(other),
+    })?;
+    let found = rustix::fs::fstat(&directory).map_err(open_error)?;
+    match place::directory(is_ours(&found), found.st_mode) {
+        Directory::Private => {}
+        Directory::Tighten => rustix::fs::fchmod(&directory, Mode::RWXU).map_err(open_error)?,
+        Directory::Refuse => return Err(OpenError::NotPrivate),
+    }
+    Ok(directory)
+}
+
+fn look(directory: &OwnedFd, name: &OsStr, address: &Address) -> Found {
+    let Ok(found) = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
+        return Found::Nothing;
+    };
+    match (FileType::from_raw_mode(found.st_mode), is_ours(&found)) {
+        (FileType::Socket, true) => Found::Socket(connect(address).err()),
+        (FileType::Socket, false) => Found::ForeignSocket,
+        _ => Found::Other,
+    }
+}
+
+fn stream() -> Result<OwnedFd, OpenError> {
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None).map_err(open_error)
+}
+
+fn unix(path: &Path) -> Result<SocketAddrUnix, OpenError> {
+    SocketAddrUnix::new(path.as_os_str().as_bytes()).map_err(open_error)
+}
+
+fn peer(socket: &OwnedFd) -> Peer {
+    #[cfg(target_os = "linux")]
+    if let Ok(peer) = rustix::net::sockopt::socket_peercred(socket) {
+        let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).ok();
+        return Peer { pid, uid: Some(peer.uid.as_raw()) };
+    }
+    Peer::default()
+}
+
+fn is_ours(found: &Stat) -> bool {
+    found.st_uid == rustix::process::geteuid().as_raw()
+}
+
+fn is_socket(path: &Path) -> bool {
+    rustix::fs::stat(path).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Socket)
+}
+
+const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
+/// Read and write for the owner.
+const OURS: Mode = Mode::RUSR.union(Mode::WUSR);
+/// Connections that may wait to be accepted: what Linux grants by default at most was 128 for decades.
+const BACKLOG: i32 = 128;

@@ -1,0 +1,250 @@
+//! Unix sockets: private places, connections both ways, and what is never touched.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use agentline_core::{Action, Address, LinkId, Open, OpenError};
+
+use super::{A, B, C, Row, Step, Until, check, file, look, open, row, write};
+
+pub(super) fn rows() -> Vec<Row> {
+    let mut rows = vec![
+        row("a listener takes a connection, and both see who is there", |dir| {
+            let (listener, path) = at(dir, "s/sock");
+            let script = vec![
+                open(A, Open::Listen(listener.clone())),
+                Step::Until(A, Until::Opened),
+                look(move |_| {
+                    assert_eq!((mode(&path), mode(path.parent().unwrap_or(&path))), (0o600, 0o700));
+                }),
+                open(B, Open::Accept(A)),
+                open(C, Open::Connect(listener)),
+                Step::Until(B, Until::Opened),
+                Step::Until(C, Until::Opened),
+                write(C, "hello"),
+                Step::Until(B, Until::Bytes(5)),
+                write(B, "world"),
+                Step::Until(C, Until::Bytes(5)),
+                Step::Do(C, Action::CloseWrite),
+                Step::Until(B, Until::Eof),
+                // The other half is open still.
+                write(B, "!"),
+                Step::Until(C, Until::Bytes(6)),
+                Step::Do(B, Action::Close),
+                Step::Until(C, Until::Eof),
+                Step::Do(A, Action::Close),
+            ];
+            let (_, path) = at(dir, "s/sock");
+            let check = check(move |seen| {
+                for link in [B, C] {
+                    let peer = seen.on(link).opened.expect("a peer");
+                    if cfg!(target_os = "linux") {
+                        assert_eq!(peer.uid, Some(rustix::process::geteuid().as_raw()));
+                        assert_eq!(peer.pid, Some(std::process::id()));
+                    }
+                }
+                assert_eq!((&*seen.on(B).bytes, &*seen.on(C).bytes), (&b"hello"[..], &b"world!"[..]));
+                assert!(!path.exists(), "unlinked");
+            });
+            (script, check)
+        }),
+        row("an accept waits for its connection, and one after the other is taken", |dir| {
+            let (address, _) = at(dir, "s/sock");
+            let ids: Vec<LinkId> = (1..=40).map(LinkId::from_number).collect();
+            let mut script = vec![open(A, Open::Listen(address.clone()))];
+            for pair in ids.chunks_exact(2) {
+                script.extend([
+                    open(pair[0], Open::Accept(A)),
+                    open(pair[1], Open::Connect(address.clone())),
+                    Step::Until(pair[0], Until::Opened),
+                    Step::Until(pair[1], Until::Opened),
+                ]);
+            }
+            (script, check(|_| ()))
+        }),
+        row("an accept that is given up takes nobody", |dir| {
+            let (address, _) = at(dir, "s/sock");
+            let script = vec![
+                open(A, Open::Listen(address.clone())),
+                open(B, Open::Accept(A)),
+                Step::Do(B, Action::Close),
+                open(C, Open::Connect(address)),
+                Step::Until(C, Until::Opened),
+                open(LinkId::from_number(3), Open::Accept(A)),
+                Step::Until(LinkId::from_number(3), Until::Opened),
+            ];
+            (script, check(|seen| assert_eq!(seen.on(B).opened, None)))
+        }),
+        row("ten megabytes go both ways over a socket at once", |dir| {
+            let (address, _) = at(dir, "s/sock");
+            let script = vec![
+                open(A, Open::Listen(address.clone())),
+                open(B, Open::Accept(A)),
+                open(C, Open::Connect(address)),
+                Step::Until(B, Until::Opened),
+                write(B, vec![b'b'; 10 << 20]),
+                write(C, vec![b'c'; 10 << 20]),
+                Step::Until(B, Until::Bytes(10 << 20)),
+                Step::Until(C, Until::Bytes(10 << 20)),
+                Step::Until(B, Until::Written(1)),
+                Step::Until(C, Until::Written(1)),
+            ];
+            (script, check(|_| ()))
+        }),
+        row("a peer that hangs up fails the write", |dir| {
+            let (address, _) = at(dir, "s/sock");
+            let script = vec![
+                open(A, Open::Listen(address.clone())),
+                open(B, Open::Accept(A)),
+                open(C, Open::Connect(address)),
+                Step::Until(B, Until::Opened),
+                write(C, vec![b'c'; 10 << 20]),
+                Step::Do(B, Action::Close),
+                Step::Until(C, Until::WriteFailed),
+                Step::Until(C, Until::Eof),
+            ];
+            (script, check(|_| ()))
+        }),
+        row("a full backlog is busy", |dir| {
+            let (address, _) = at(dir, "s/sock");
+            let last = LinkId::from_number(400);
+            let mut script = vec![open(A, Open::Listen(address.clone()))];
+            script.extend((1..=400).map(|n| open(LinkId::from_number(n), Open::Connect(address.clone()))));
+            script.push(Step::Until(last, Until::Failed));
+            (script, check(move |seen| assert_eq!(seen.on(last).failed, Some(OpenError::Busy))))
+        }),
+        row("a dead socket of ours is replaced", |dir| {
+            let (address, path) = at(dir, "s/sock");
+            private(dir);
+            drop(UnixListener::bind(path).expect("a socket that stays behind"));
+            let script = vec![open(A, Open::Listen(address.clone())), open(B, Open::Connect(address))];
+            (until_both(script), check(|_| ()))
+        }),
+        row("a living listener is left alone", |dir| {
+            let (address, path) = at(dir, "s/sock");
+            let script = vec![
+                open(A, Open::Listen(address.clone())),
+                open(B, Open::Listen(address.clone())),
+                Step::Until(B, Until::Failed),
+                open(C, Open::Connect(address)),
+                Step::Until(C, Until::Opened),
+                look(move |_| assert!(path.exists())),
+            ];
+            (script, check(|seen| assert_eq!(seen.on(B).failed, Some(OpenError::InUse))))
+        }),
+        row("a socket that is somebody else's by now is not unlinked", |dir| {
+            let (address, path) = at(dir, "s/sock");
+            let other = path.clone();
+            let script = vec![
+                open(A, Open::Listen(address)),
+                look(move |_| {
+                    fs::remove_file(&other).expect("ours");
+                    drop(UnixListener::bind(&other).expect("theirs"));
+                }),
+                Step::Do(A, Action::Close),
+            ];
+            (script, check(move |_| assert!(path.exists())))
+        }),
+        row("an open directory is tightened", |dir| {
+            let (address, path) = at(dir, "s/sock");
+            private(dir);
+            fs::set_permissions(dir.join("s"), fs::Permissions::from_mode(0o777)).expect("a mode");
+            let script = vec![open(A, Open::Listen(address)), Step::Until(A, Until::Opened)];
+            (script, check(move |_| assert_eq!(mode(path.parent().unwrap_or(&path)), 0o700)))
+        }),
+        row("two that start in one directory take turns", |dir| {
+            let (address, _) = at(dir, "s/sock");
+            let lock = fs::File::open(private(dir)).expect("the directory");
+            rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("its lock");
+            let script = vec![
+                open(A, Open::Listen(address.clone())),
+                Step::Until(A, Until::Failed),
+                look(move |_| drop(lock)),
+                open(B, Open::Listen(address)),
+                Step::Until(B, Until::Opened),
+            ];
+            (script, check(|seen| assert_eq!(seen.on(A).failed, Some(OpenError::Busy))))
+        }),
+    ];
+    rows.extend(refusals());
+    rows
+}
+
+/// What a listener and a caller refuse, and leave as it is.
+fn refusals() -> Vec<Row> {
+    let case = |name, listen, connect, make: fn(&Path) -> PathBuf| {
+        row(name, |dir| {
+            let path = make(dir);
+            let before = kind(&path);
+            let script = vec![
+                open(A, Open::Listen(Address(path.clone()))),
+                open(B, Open::Connect(Address(path.clone()))),
+                Step::Until(A, Until::Failed),
+                Step::Until(B, Until::Failed),
+            ];
+            let check = check(move |seen| {
+                assert_eq!((seen.on(A).failed, seen.on(B).failed), (Some(listen), Some(connect)));
+                assert_eq!(kind(&path), before, "left alone");
+            });
+            (script, check)
+        })
+    };
+    use OpenError::{NotASocket, NotFound, NotPrivate, PathTooLong};
+    vec![
+        case("a regular file is no socket", NotASocket, NotASocket, |dir| {
+            file(private(dir).join("sock"), "a user's file", 0o600)
+        }),
+        case("a directory is no socket", NotASocket, NotASocket, private),
+        case("a link that leads nowhere is no socket", NotASocket, NotFound, |dir| {
+            let path = private(dir).join("sock");
+            symlink("none", &path).expect("a link");
+            path
+        }),
+        case("a path that does not fit is refused", PathTooLong, PathTooLong, |dir| {
+            dir.join("x".repeat(108))
+        }),
+        case("an empty path is refused", NotFound, NotFound, |_| PathBuf::new()),
+        case("an abstract name is refused", NotFound, NotFound, |_| PathBuf::from("\0name")),
+        case("a directory that is a link is not private", NotPrivate, NotFound, |dir| {
+            private(dir);
+            symlink("s", dir.join("link")).expect("a link");
+            dir.join("link/sock")
+        }),
+        case("a place that many share is not private", NotPrivate, NotFound, |dir| {
+            fs::set_permissions(private(dir), fs::Permissions::from_mode(0o1777)).expect("a mode");
+            dir.join("s/sock")
+        }),
+        case("another user's directory is not private", NotPrivate, NotFound, |dir| {
+            // Root can give a directory away, others find one of root's.
+            let given = std::os::unix::fs::chown(private(dir), Some(65534), None);
+            if given.is_ok() { dir.join("s/sock") } else { PathBuf::from("/usr/sock") }
+        }),
+    ]
+}
+
+fn until_both(mut script: Vec<Step>) -> Vec<Step> {
+    script.extend([Step::Until(A, Until::Opened), Step::Until(B, Until::Opened)]);
+    script
+}
+
+fn at(dir: &Path, name: &str) -> (Address, PathBuf) {
+    (Address(dir.join(name)), dir.join(name))
+}
+
+fn private(dir: &Path) -> PathBuf {
+    let path = dir.join("s");
+    fs::DirBuilder::new().mode(0o700).create(&path).expect("a directory");
+    path
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).map_or(0, |found| found.permissions().mode() & 0o7777)
+}
+
+fn kind(path: &Path) -> Option<(bool, bool, bool, u32)> {
+    let found = fs::symlink_metadata(path).ok()?;
+    let kind = found.file_type();
+    Some((kind.is_file(), kind.is_dir(), kind.is_socket(), found.permissions().mode()))
+}

@@ -1,0 +1,131 @@
+//! What a runtime does to the process as a whole. Each runs alone in its process.
+
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::thread;
+
+use agentline_core::{Action, Address, Exit, LinkId, Open, OpenError};
+use rustix::process::{Resource, Rlimit, WaitId, WaitIdOptions, getrlimit, setrlimit};
+
+use super::{A, B, C, Script, Seen, Step, Until, look, open, sh, spawn};
+
+/// A thousand children come and go, and as many are left living, and nothing is left of them: no descriptor,
+/// no thread, no zombie.
+///
+/// # Panics
+///
+/// When something is left.
+pub fn nothing_is_left(drive: impl Fn(Script) -> Option<Seen>) {
+    let short = |dir: &Path| {
+        vec![spawn(A, sh(dir, "exit 3")), Step::Until(A, Until::Eof), Step::Until(A, Until::Exited)]
+    };
+    let living =
+        |dir: &Path| vec![spawn(A, sh(dir, "echo up; exec sleep 1000")), Step::Until(A, Until::Bytes(3))];
+    let dir = Path::new("/");
+    drive(living(dir));
+    settle(usize::MAX);
+    let (files, threads) = (count("/proc/self/fd"), count("/proc/self/task"));
+    for _ in 0..1000 {
+        let seen = drive(short(dir)).expect("a log");
+        assert_eq!((seen.stuck, seen.on(A).exit), (None, Some(Exit::Code(3))));
+    }
+    for _ in 0..100 {
+        drive(living(dir));
+    }
+    settle(threads);
+    assert_eq!((count("/proc/self/fd"), count("/proc/self/task")), (files, threads));
+}
+
+/// Without a descriptor left, whatever is opened says so, and goes through when there are some again.
+///
+/// # Panics
+///
+/// When it does not.
+pub fn a_shortage_passes(dir: &Path, drive: impl Fn(Script) -> Option<Seen>) {
+    let limit = getrlimit(Resource::Nofile);
+    let allow = move |current| {
+        setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("a lower limit");
+    };
+    let address = Address(dir.join("s/sock"));
+    let [again, accept, caller] = [10, 11, 12].map(LinkId::from_number);
+    let opens =
+        [Open::spawn(sh(dir, "exit 3")), Open::Connect(address.clone()), Open::Listen(address.clone())];
+    let mut script =
+        vec![open(again, Open::Listen(Address(dir.join("s/other")))), Step::Until(again, Until::Opened)];
+    script.extend([
+        open(caller, Open::Connect(Address(dir.join("s/other")))),
+        Step::Until(caller, Until::Opened),
+        look(move |_| allow(next_descriptor())),
+        open(accept, Open::Accept(again)),
+        Step::Until(accept, Until::Failed),
+    ]);
+    for (link, how) in [A, B, C].into_iter().zip(opens) {
+        script.extend([open(link, how), Step::Until(link, Until::Failed)]);
+    }
+    script.extend([
+        look(move |_| allow(limit.current)),
+        open(accept, Open::Accept(again)),
+        Step::Until(accept, Until::Opened),
+        spawn(A, sh(dir, "exit 3")),
+        Step::Until(A, Until::Exited),
+    ]);
+    let seen = drive(script).expect("a log");
+    let failed = [A, B, C, accept].map(|link| seen.on(link).failed);
+    assert_eq!((seen.stuck, failed), (None, [Some(OpenError::TooManyFiles); 4]));
+}
+
+/// A child that holds the witness of that name, hard to kill, once it is there.
+#[must_use]
+pub fn stubborn(dir: &Path) -> Script {
+    let script = "trap '' TERM HUP INT; exec 9>witness; echo held >&9; echo up; sleep 1000 & wait";
+    vec![spawn(A, sh(dir, script)), Step::Until(A, Until::Bytes(3))]
+}
+
+/// As [`stubborn`]; then this process kills itself.
+#[must_use]
+pub fn sudden_death(dir: &Path) -> Script {
+    let mut script = stubborn(dir);
+    script.push(look(|_| {
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    }));
+    script
+}
+
+/// Reads its given input to the end, then answers.
+#[must_use]
+pub fn answers() -> Script {
+    vec![
+        open(A, Open::Given),
+        Step::Until(A, Until::Eof),
+        super::write(A, "answer\n"),
+        Step::Until(A, Until::Written(1)),
+        Step::Do(A, Action::CloseWrite),
+    ]
+}
+
+/// Writes to a given output that nobody reads.
+#[must_use]
+pub fn unheard() -> Script {
+    vec![open(A, Open::Given), super::write(A, "anybody?\n"), Step::Until(A, Until::WriteFailed)]
+}
+
+/// Waits until no child is left, and no more threads than that.
+fn settle(threads: usize) {
+    // Blocks while a child lives, returns at once for a zombie.
+    while rustix::process::waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).is_ok() {
+        thread::yield_now();
+    }
+    while count("/proc/self/task") > threads {
+        thread::yield_now();
+    }
+}
+
+/// The number that the next descriptor would get.
+fn next_descriptor() -> Option<u64> {
+    u64::try_from(rustix::io::dup(rustix::stdio::stdin()).ok()?.as_raw_fd()).ok()
+}
+
+fn count(dir: &str) -> usize {
+    fs::read_dir(dir).expect("the proc file system").count()
+}

@@ -1,0 +1,156 @@
+//! Dialogues that a person can read, and captures of real peers.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use agentline_core::{Action, Heard, Input, LinkId, Machine, Now, Output};
+use serde::Deserialize;
+
+use crate::invariants::Checked;
+
+/// A dialogue over one link, as text: `→` a line that the machine writes, `←` a line that its peer writes,
+/// `!` something that the application does, `#` a remark.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Dialogue(pub Vec<Step>);
+
+/// One line of a dialogue.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Step {
+    /// The machine writes.
+    Written(String),
+    /// The peer writes.
+    Heard(String),
+    /// The application does something that it knows by this name.
+    Done(String),
+}
+
+impl Dialogue {
+    /// Reads a dialogue.
+    ///
+    /// # Panics
+    ///
+    /// A line begins with none of the marks.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let step = |line: &str| {
+            let (mark, rest) = line.split_once(' ').unwrap_or((line, ""));
+            match mark {
+                "→" => Some(Step::Written(rest.to_owned())),
+                "←" => Some(Step::Heard(rest.to_owned())),
+                "!" => Some(Step::Done(rest.to_owned())),
+                "#" | "" => None,
+                _ => panic!("no mark before {line:?}"),
+            }
+        };
+        Self(text.lines().filter_map(step).collect())
+    }
+
+    /// Plays the peer's and the application's part, and compares what the machine writes with its own.
+    ///
+    /// # Panics
+    ///
+    /// The machine writes something else.
+    pub fn play<M: Machine>(&self, machine: &mut Checked<M>, mut act: impl FnMut(&mut Checked<M>, &str)) {
+        let mut played = Self::default();
+        played.drain(machine);
+        for step in &self.0 {
+            match step {
+                Step::Written(_) => continue,
+                Step::Heard(line) => {
+                    let bytes = format!("{line}\n");
+                    played.0.push(step.clone());
+                    let heard = Heard::Bytes(bytes.as_bytes());
+                    machine.handle(Now::default(), Input::Link(LinkId::FIRST, heard));
+                }
+                Step::Done(what) => {
+                    played.0.push(step.clone());
+                    act(machine, what);
+                }
+            }
+            played.drain(machine);
+        }
+        assert_eq!(played.to_string(), self.to_string());
+    }
+
+    fn drain<M: Machine>(&mut self, machine: &mut Checked<M>) {
+        while let Some(output) = machine.poll() {
+            match output {
+                Output::Do(link, Action::Write(bytes)) => {
+                    let text = String::from_utf8_lossy(&bytes);
+                    self.0.extend(text.lines().map(|line| Step::Written(line.to_owned())));
+                    machine.handle(Now::default(), Input::Link(link, Heard::Written));
+                }
+                Output::Do(..) | Output::Store(_) | Output::Tell(_) | Output::End => {}
+            }
+        }
+    }
+}
+
+impl fmt::Display for Dialogue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in &self.0 {
+            match step {
+                Step::Written(line) => writeln!(f, "→ {line}")?,
+                Step::Heard(line) => writeln!(f, "← {line}")?,
+                Step::Done(what) => writeln!(f, "! {what}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One line of a capture of a real agent.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Captured {
+    /// Milliseconds since the agent was started.
+    pub t: f64,
+    /// Who wrote it where.
+    pub dir: Direction,
+    /// The line, without its end.
+    pub line: String,
+}
+
+/// Which of a child's three streams a line went over.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Its stdin.
+    In,
+    /// Its stdout.
+    Out,
+    /// Its standard error.
+    Err,
+}
+
+/// The captures of a folder below `fixtures`, by name, in order.
+///
+/// # Panics
+///
+/// The folder is missing, or holds something that is no capture.
+#[must_use]
+pub fn captures(folder: &str) -> Vec<(String, Vec<Captured>)> {
+    let folder = fixture(folder);
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "ndjson"));
+    paths.sort();
+    paths.into_iter().map(|path| (name(&path), capture(&path))).collect()
+}
+
+/// A file or folder that the suites keep.
+#[must_use]
+pub fn fixture(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(path)
+}
+
+fn name(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn capture(path: &Path) -> Vec<Captured> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let line = |line| {
+        serde_json::from_str(line).unwrap_or_else(|error| panic!("{}: {error}: {line}", path.display()))
+    };
+    text.lines().map(line).collect()
+}
