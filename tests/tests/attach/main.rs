@@ -11,6 +11,7 @@ mod prompts;
 mod properties;
 mod session;
 mod turns;
+mod worlds;
 
 use std::path::Path;
 use std::time::Duration;
