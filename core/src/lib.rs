@@ -92,6 +92,7 @@
 
 pub mod acp;
 pub mod attach;
+pub mod control;
 pub mod discovery;
 pub mod limits;
 pub mod lines;

@@ -154,3 +154,32 @@ fn capture(path: &Path) -> Vec<Captured> {
     };
     text.lines().map(line).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invariants::Checks;
+    use crate::toy::{Say, Talk};
+    use agentline_core::{Graces, Limits};
+
+    #[test]
+    fn a_dialogue_is_played_and_shown_as_it_was_written() {
+        let text = "! greet\n→ hello\n← and to you\n! twice\n→ a\n→ b\n";
+        let dialogue = Dialogue::parse(&format!("# A remark.\n\n{text}"));
+        assert_eq!(dialogue.to_string(), text);
+        let talk = Talk::adopt(&Limits::default(), &Graces::default());
+        let checks = Checks { json: false, ..Checks::default() };
+        dialogue.play(&mut Checked::around(talk, checks), |machine, what| {
+            let lines: &[&str] = if what == "greet" { &["hello"] } else { &["a", "b"] };
+            let lines = lines.iter().map(|&line| line.to_owned()).collect();
+            assert_eq!(machine.command(Now::default(), Say::Lines(lines)), Ok(()));
+        });
+    }
+
+    #[test]
+    fn all_captures_are_read() {
+        let captures = captures("acp");
+        assert_eq!(captures.len(), 82);
+        assert!(captures.iter().all(|(_, lines)| !lines.is_empty()));
+    }
+}
