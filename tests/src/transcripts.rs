@@ -3,10 +3,11 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use agentline_core::{Action, Heard, Input, LinkId, Machine, Now, Output};
+use agentline_core::{Action, Heard, Input, LinkId, Machine, Now, Output, Peer};
 use serde::Deserialize;
 
 use crate::invariants::Checked;
+use crate::split::Wire;
 
 /// A dialogue over one link, as text: `→` a line that the machine writes, `←` a line that its peer writes,
 /// `!` something that the application does, `#` a remark.
@@ -45,7 +46,8 @@ impl Dialogue {
         Self(text.lines().filter_map(step).collect())
     }
 
-    /// Plays the peer's and the application's part, and compares what the machine writes with its own.
+    /// Plays the peer's and the application's part, and compares what the machine writes with its own. Links
+    /// open and writes are acknowledged at once.
     ///
     /// # Panics
     ///
@@ -80,6 +82,10 @@ impl Dialogue {
                     self.0.extend(text.lines().map(|line| Step::Written(line.to_owned())));
                     machine.handle(Now::default(), Input::Link(link, Heard::Written));
                 }
+                Output::Do(link, Action::Open(_)) => {
+                    let heard = Heard::Opened(Peer::default());
+                    machine.handle(Now::default(), Input::Link(link, heard));
+                }
                 Output::Do(..) | Output::Store(_) | Output::Tell(_) | Output::End => {}
             }
         }
@@ -110,6 +116,14 @@ pub struct Captured {
     pub line: String,
 }
 
+impl Captured {
+    /// Whether the recorder wrote it: `<START …>`, `<EOF>`, `<EXIT …>`.
+    #[must_use]
+    pub fn is_remark(&self) -> bool {
+        ["<START ", "<EOF>", "<EXIT "].iter().any(|mark| self.line.starts_with(mark))
+    }
+}
+
 /// Which of a child's three streams a line went over.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
@@ -135,6 +149,16 @@ pub fn captures(folder: &str) -> Vec<(String, Vec<Captured>)> {
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "ndjson"));
     paths.sort();
     paths.into_iter().map(|path| (name(&path), capture(&path))).collect()
+}
+
+/// What went over one stream of a capture, cut where the other side had its say.
+#[must_use]
+pub fn spoken(capture: &[Captured], dir: Direction) -> Wire {
+    let heard: Vec<&Captured> =
+        capture.iter().filter(|line| line.dir != Direction::Err && !line.is_remark()).collect();
+    let parts =
+        heard.chunk_by(|a, b| a.dir == b.dir).filter(|lines| lines.iter().all(|line| line.dir == dir));
+    Wire::new(parts.map(|lines| lines.iter().map(|line| line.line.clone() + "\n").collect::<String>()))
 }
 
 /// A file or folder that the suites keep.
