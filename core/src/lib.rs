@@ -91,6 +91,7 @@
 //! ```
 
 pub mod acp;
+pub mod control;
 pub mod discovery;
 pub mod limits;
 pub mod lines;

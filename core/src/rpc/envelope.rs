@@ -234,7 +234,7 @@ enum Key {
 }
 
 /// Whether brackets nest deeper than `limit` anywhere outside of strings.
-fn is_deeper(line: &[u8], limit: usize) -> bool {
+pub(crate) fn is_deeper(line: &[u8], limit: usize) -> bool {
     let mut depth = 0_usize;
     let mut rest = line.iter();
     while let Some(byte) = rest.next() {
