@@ -30,7 +30,7 @@ fn repeats(dir: &TempDir) -> Script {
 }
 
 fn place() -> (TempDir, Witness) {
-    let dir = TempDir::with_prefix("al").unwrap();
+    let dir = TempDir::with_prefix("al").expect("a directory");
     let witness = Witness::new(&dir.path().join("witness"));
     (dir, witness)
 }
