@@ -1,6 +1,8 @@
 //! What one small update costs in the core alone: `update_cost N` decodes N text chunks of 40 bytes that come in
 //! reads of 64 KiB. Run it for two N under a counter of instructions or allocations; the difference is the cost.
 
+#![expect(clippy::disallowed_methods, reason = "a program around the core")]
+
 use agentline_core::acp::{Client, client};
 use agentline_core::{Heard, Input, LinkId, Machine, Now, Open, Output, Peer, Tag};
 
@@ -15,7 +17,12 @@ fn main() {
     let setup = agentline_core::acp::SessionSetup::in_directory("/");
     let open = client::Command::OpenSession { tag: Tag(0), which: client::Which::New, setup };
     client.command(now, open).expect("the handshake is done");
-    say(&mut client, Heard::Bytes(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"sessionId\":\"sess-0123456789abcdef\"}}\n"));
+    say(
+        &mut client,
+        Heard::Bytes(
+            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"sessionId\":\"sess-0123456789abcdef\"}}\n",
+        ),
+    );
 
     let line = "{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":\"sess-0123456789abcdef\",\
                 \"update\":{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\
