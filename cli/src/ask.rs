@@ -9,14 +9,18 @@ use std::thread;
 
 use agentline_core::acp::client::PermissionAsked;
 use agentline_core::acp::update::{ToolCallUpdate, ToolContent};
-use agentline_core::acp::{Json, OptionKind, PermissionOption, PermissionOutcome, PermissionRequest, RequestKey};
+use agentline_core::acp::{
+    Json, OptionKind, PermissionOption, PermissionOutcome, PermissionRequest, RequestKey, Update,
+};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::termios::QueueSelector;
 
-use crate::output::{In, Notes, label, plain};
+use crate::output::{In, Notes, Tools, label, merge, plain};
 
 /// Asks whoever sits at the terminal. An input that has ended says no.
 pub(crate) struct Asker {
+    /// What the agent said of its calls so far.
+    known: Tools,
     queue: Arc<Queue>,
     wake: PipeWriter,
 }
@@ -54,15 +58,20 @@ impl Asker {
         let reader = Reader { input: input.into(), woken };
         let of = Arc::clone(&queue);
         thread::Builder::new().name("agentline-ask".into()).spawn(move || of.serve(reader, answer))?;
-        Ok(Self { queue, wake })
+        Ok(Self { known: Tools::default(), queue, wake })
     }
 
-    /// Asks, after all that was asked before. `known`: what the agent said of the call already.
-    pub(crate) fn ask(&mut self, asked: PermissionAsked, known: Option<&ToolCallUpdate>) {
+    /// Takes news about a call: a question about it may hold no more than its id.
+    pub(crate) fn learn(&mut self, update: &Update) {
+        self.known.hear(update);
+    }
+
+    /// Asks, after all that was asked before.
+    pub(crate) fn ask(&mut self, asked: PermissionAsked) {
         let PermissionAsked { request, mut asked } = asked;
-        if let Some(known) = known {
+        if let Some(known) = self.known.get(&asked.tool_call.tool_call_id) {
             let news = std::mem::replace(&mut asked.tool_call, known.clone());
-            crate::output::merge(&mut asked.tool_call, news);
+            merge(&mut asked.tool_call, news);
         }
         self.queue.lock().push_back(Question { request, asked });
         self.wake();
@@ -196,10 +205,15 @@ fn details(call: &ToolCallUpdate) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(input) = &call.raw_input {
         match command(input) {
-            Some(command) => lines.extend(command.lines().enumerate().map(|(at, line)| {
-                format!("{} {}", if at == 0 { "$" } else { " " }, plain(line))
-            })),
-            None if input.get() != "{}" && input.get() != "null" => lines.push(plain(input.get()).into_owned()),
+            Some(command) => lines.extend(
+                command
+                    .lines()
+                    .enumerate()
+                    .map(|(at, line)| format!("{} {}", if at == 0 { "$" } else { " " }, plain(line))),
+            ),
+            None if input.get() != "{}" && input.get() != "null" => {
+                lines.push(plain(input.get()).into_owned())
+            }
             None => {}
         }
     }
@@ -316,11 +330,12 @@ mod tests {
     use serde_json::json;
 
     fn question(options: &[(&str, &str)], call: serde_json::Value) -> Question {
-        let options = options.iter().map(|(name, kind)| json!({"optionId": name, "name": name, "kind": kind}));
+        let options =
+            options.iter().map(|(name, kind)| json!({"optionId": name, "name": name, "kind": kind}));
         let options: Vec<_> = options.collect();
         let asked = json!({"sessionId": "s", "toolCall": call, "options": options});
         let request = serde_json::from_value(json!(1)).unwrap();
-        Question { request, asked: serde_json::from_value(asked).unwrap() }
+        Question { request, asked: serde_json::from_str(&asked.to_string()).unwrap() }
     }
 
     fn chosen<'a>(question: &'a Question, typed: &str) -> Option<&'a str> {
@@ -330,7 +345,8 @@ mod tests {
     #[test]
     fn letters_stand_for_kinds_and_numbers_where_kinds_are_shared() {
         let call = || json!({"toolCallId": "c"});
-        let usual = question(&[("Yes", "allow_once"), ("All", "allow_always"), ("No", "reject_once")], call());
+        let usual =
+            question(&[("Yes", "allow_once"), ("All", "allow_always"), ("No", "reject_once")], call());
         for (typed, id) in [
             ("y", Some("Yes")),
             (" YES \n", Some("Yes")),
@@ -344,13 +360,17 @@ mod tests {
             assert_eq!(chosen(&usual, typed), id, "{typed:?}");
         }
         let alike = question(&[("Alpha", "allow_once"), ("Beta", "allow_once"), ("New", "later")], call());
-        assert_eq!((chosen(&alike, "y"), chosen(&alike, "2"), chosen(&alike, "3")), (None, Some("Beta"), Some("New")));
+        assert_eq!(
+            (chosen(&alike, "y"), chosen(&alike, "2"), chosen(&alike, "3")),
+            (None, Some("Beta"), Some("New"))
+        );
     }
 
     #[test]
     fn the_end_of_input_says_no() {
         let call = || json!({"toolCallId": "c"});
-        let no = question(&[("Never", "reject_always"), ("Yes", "allow_once"), ("No", "reject_once")], call());
+        let no =
+            question(&[("Never", "reject_always"), ("Yes", "allow_once"), ("No", "reject_once")], call());
         assert_eq!(no.denial(), PermissionOutcome::selected("No"));
         assert_eq!(question(&[("Yes", "allow_once")], call()).denial(), PermissionOutcome::Cancelled);
     }
@@ -361,9 +381,18 @@ mod tests {
         let long = format!("ls {}; rm -rf ~", "x".repeat(5000));
         for (call, lines) in [
             (json!({"toolCallId": "c", "rawInput": {"command": long}}), vec![format!("$ {long}")]),
-            (json!({"toolCallId": "c", "rawInput": {"command": ["git", "commit", "-m", "a b"]}}), vec!["$ git commit -m 'a b'".into()]),
-            (json!({"toolCallId": "c", "rawInput": {"command": "a\nb\u{1b}[2J"}}), vec!["$ a".into(), "  b\u{fffd}[2J".into()]),
-            (json!({"toolCallId": "c", "rawInput": {"path": "/x"}, "locations": [{"path": "/x"}]}), vec![r#"{"path":"/x"}"#.into()]),
+            (
+                json!({"toolCallId": "c", "rawInput": {"command": ["git", "commit", "-m", "a b"]}}),
+                vec!["$ git commit -m 'a b'".into()],
+            ),
+            (
+                json!({"toolCallId": "c", "rawInput": {"command": "a\nb\u{1b}[2J"}}),
+                vec!["$ a".into(), "  b\u{fffd}[2J".into()],
+            ),
+            (
+                json!({"toolCallId": "c", "rawInput": {"path": "/x"}, "locations": [{"path": "/x"}]}),
+                vec![r#"{"path":"/x"}"#.into()],
+            ),
             (json!({"toolCallId": "c", "rawInput": {}}), vec![]),
             (
                 json!({"toolCallId": "c", "content": [{"type": "diff", "path": "/f", "oldText": "a\nb\nc", "newText": "a\nB\nc"}]}),
