@@ -74,8 +74,8 @@ impl Advice {
         stderr: bool,
         paint: Paint,
     ) -> String {
-        let message = match problem.message.strip_prefix("the agent ") {
-            Some(rest) => format!("{name} {rest}"),
+        let message = match problem.message.strip_prefix("the agent") {
+            Some(rest) => format!("{name}{rest}"),
             None => problem.message.clone(),
         };
         let mut text = format!("{} {}", In(paint.bad, "✗"), plain(&message));

@@ -2,6 +2,7 @@
 
 use crate::acp::client::Failure;
 use crate::acp::{Closed, Fault};
+use crate::link::Rung;
 use crate::machine::{Exit, OpenError};
 use crate::problem::{AgentExit, Kind, Phase, Problem};
 use crate::rpc::{RpcError, code};
@@ -22,7 +23,16 @@ pub(super) fn of_failure(phase: Phase, failure: &Failure) -> Problem {
         Failure::Unconfirmed | Failure::Shutdown => Kind::Cancelled,
         Failure::Disconnected => Kind::Exited,
     };
-    Problem::new(phase, kind, failure.to_string())
+    let problem = Problem::new(phase, kind, failure.to_string());
+    match failure {
+        Failure::Silent => problem.hint("give it more time: --idle-timeout"),
+        Failure::Rpc(_)
+        | Failure::Unreadable(_)
+        | Failure::TimedOut
+        | Failure::Unconfirmed
+        | Failure::Disconnected
+        | Failure::Shutdown => problem,
+    }
 }
 
 fn of_rpc(phase: Phase, error: &RpcError) -> Problem {
@@ -61,18 +71,19 @@ fn details(data: &str) -> Option<String> {
 pub(super) fn of_end(lost: &Lost, closed: &Closed, bad_line: Option<&str>) -> Problem {
     let obituary = &closed.obituary;
     let tail = obituary.stderr_tail.trim_end();
+    // An exit that our own signals brought about explains nothing.
+    let own = obituary.rung == Rung::Own || matches!(obituary.exit, Some(Exit::Code(_)));
+    let exit = obituary.exit.filter(|_| own);
     let mut problem = match (obituary.failed, &closed.fault, &lost.failure) {
         (Some(error), ..) => of_open(error),
         (None, Some(fault), _) => of_fault(lost.phase, fault),
-        (None, None, Failure::Disconnected) => of_exit(lost.phase, closed, bad_line),
+        (None, None, Failure::Disconnected) => of_exit(lost.phase, exit, bad_line),
         (None, None, failure) => of_failure(lost.phase, failure),
     };
     if let (Kind::Timeout, Phase::Initialize, Some(line)) = (problem.kind, problem.phase, bad_line) {
         problem = Problem::new(Phase::Initialize, Kind::NotAcp, not_acp(line));
     }
-    // An exit that our own signals brought about explains nothing.
-    let own = obituary.rung == crate::link::Rung::Own || matches!(obituary.exit, Some(Exit::Code(_)));
-    problem.agent_exit = obituary.exit.filter(|_| own).and_then(AgentExit::of);
+    problem.agent_exit = exit.and_then(AgentExit::of);
     problem.stderr_tail = (!tail.is_empty()).then(|| tail.to_owned());
     problem
 }
@@ -106,10 +117,16 @@ fn of_fault(phase: Phase, fault: &Fault) -> Problem {
         }
         Fault::Unreadable(_) | Fault::LineTooLong | Fault::NotReading => Kind::Protocol,
     };
-    Problem::new(phase, kind, format!("the agent broke the protocol: {fault}"))
+    let fault = fault.to_string();
+    let said = match (fault.strip_prefix("it "), fault.strip_prefix("its ")) {
+        (Some(does), _) => format!("the agent {does}"),
+        (None, Some(thing)) => format!("the agent's {thing}"),
+        (None, None) => fault,
+    };
+    Problem::new(phase, kind, said)
 }
 
-fn of_exit(phase: Phase, closed: &Closed, bad_line: Option<&str>) -> Problem {
+fn of_exit(phase: Phase, exit: Option<Exit>, bad_line: Option<&str>) -> Problem {
     if let (Phase::Initialize, Some(line)) = (phase, bad_line) {
         return Problem::new(phase, Kind::NotAcp, not_acp(line));
     }
@@ -120,7 +137,7 @@ fn of_exit(phase: Phase, closed: &Closed, bad_line: Option<&str>) -> Problem {
     } else {
         "during the turn"
     };
-    match closed.obituary.exit {
+    match exit {
         Some(Exit::Code(code)) => {
             let problem = Problem::new(phase, Kind::Exited, format!("the agent exited {during} with code {code}"));
             if code == 127 { problem.hint("a program that it needs is missing from PATH") } else { problem }
