@@ -9,7 +9,9 @@ use std::thread;
 
 use agentline_core::acp::client::PermissionAsked;
 use agentline_core::acp::update::{ToolCallUpdate, ToolContent};
-use agentline_core::acp::{Json, OptionKind, PermissionOption, PermissionOutcome, PermissionRequest, RequestKey};
+use agentline_core::acp::{
+    Json, OptionKind, PermissionOption, PermissionOutcome, PermissionRequest, RequestKey,
+};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::termios::QueueSelector;
 
@@ -196,10 +198,15 @@ fn details(call: &ToolCallUpdate) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(input) = &call.raw_input {
         match command(input) {
-            Some(command) => lines.extend(command.lines().enumerate().map(|(at, line)| {
-                format!("{} {}", if at == 0 { "$" } else { " " }, plain(line))
-            })),
-            None if input.get() != "{}" && input.get() != "null" => lines.push(plain(input.get()).into_owned()),
+            Some(command) => lines.extend(
+                command
+                    .lines()
+                    .enumerate()
+                    .map(|(at, line)| format!("{} {}", if at == 0 { "$" } else { " " }, plain(line))),
+            ),
+            None if input.get() != "{}" && input.get() != "null" => {
+                lines.push(plain(input.get()).into_owned())
+            }
             None => {}
         }
     }
@@ -316,7 +323,8 @@ mod tests {
     use serde_json::json;
 
     fn question(options: &[(&str, &str)], call: serde_json::Value) -> Question {
-        let options = options.iter().map(|(name, kind)| json!({"optionId": name, "name": name, "kind": kind}));
+        let options =
+            options.iter().map(|(name, kind)| json!({"optionId": name, "name": name, "kind": kind}));
         let options: Vec<_> = options.collect();
         let asked = json!({"sessionId": "s", "toolCall": call, "options": options});
         let request = serde_json::from_value(json!(1)).unwrap();
@@ -330,7 +338,8 @@ mod tests {
     #[test]
     fn letters_stand_for_kinds_and_numbers_where_kinds_are_shared() {
         let call = || json!({"toolCallId": "c"});
-        let usual = question(&[("Yes", "allow_once"), ("All", "allow_always"), ("No", "reject_once")], call());
+        let usual =
+            question(&[("Yes", "allow_once"), ("All", "allow_always"), ("No", "reject_once")], call());
         for (typed, id) in [
             ("y", Some("Yes")),
             (" YES \n", Some("Yes")),
@@ -344,13 +353,17 @@ mod tests {
             assert_eq!(chosen(&usual, typed), id, "{typed:?}");
         }
         let alike = question(&[("Alpha", "allow_once"), ("Beta", "allow_once"), ("New", "later")], call());
-        assert_eq!((chosen(&alike, "y"), chosen(&alike, "2"), chosen(&alike, "3")), (None, Some("Beta"), Some("New")));
+        assert_eq!(
+            (chosen(&alike, "y"), chosen(&alike, "2"), chosen(&alike, "3")),
+            (None, Some("Beta"), Some("New"))
+        );
     }
 
     #[test]
     fn the_end_of_input_says_no() {
         let call = || json!({"toolCallId": "c"});
-        let no = question(&[("Never", "reject_always"), ("Yes", "allow_once"), ("No", "reject_once")], call());
+        let no =
+            question(&[("Never", "reject_always"), ("Yes", "allow_once"), ("No", "reject_once")], call());
         assert_eq!(no.denial(), PermissionOutcome::selected("No"));
         assert_eq!(question(&[("Yes", "allow_once")], call()).denial(), PermissionOutcome::Cancelled);
     }
@@ -361,9 +374,18 @@ mod tests {
         let long = format!("ls {}; rm -rf ~", "x".repeat(5000));
         for (call, lines) in [
             (json!({"toolCallId": "c", "rawInput": {"command": long}}), vec![format!("$ {long}")]),
-            (json!({"toolCallId": "c", "rawInput": {"command": ["git", "commit", "-m", "a b"]}}), vec!["$ git commit -m 'a b'".into()]),
-            (json!({"toolCallId": "c", "rawInput": {"command": "a\nb\u{1b}[2J"}}), vec!["$ a".into(), "  b\u{fffd}[2J".into()]),
-            (json!({"toolCallId": "c", "rawInput": {"path": "/x"}, "locations": [{"path": "/x"}]}), vec![r#"{"path":"/x"}"#.into()]),
+            (
+                json!({"toolCallId": "c", "rawInput": {"command": ["git", "commit", "-m", "a b"]}}),
+                vec!["$ git commit -m 'a b'".into()],
+            ),
+            (
+                json!({"toolCallId": "c", "rawInput": {"command": "a\nb\u{1b}[2J"}}),
+                vec!["$ a".into(), "  b\u{fffd}[2J".into()],
+            ),
+            (
+                json!({"toolCallId": "c", "rawInput": {"path": "/x"}, "locations": [{"path": "/x"}]}),
+                vec![r#"{"path":"/x"}"#.into()],
+            ),
             (json!({"toolCallId": "c", "rawInput": {}}), vec![]),
             (
                 json!({"toolCallId": "c", "content": [{"type": "diff", "path": "/f", "oldText": "a\nb\nc", "newText": "a\nB\nc"}]}),

@@ -49,7 +49,8 @@ impl Advice {
 
     /// The agent's own ways to log in.
     pub(crate) fn logins(ready: &Ready) -> Vec<String> {
-        let name = |method: &AuthMethod| if method.name.is_empty() { &method.id } else { &method.name }.clone();
+        let name =
+            |method: &AuthMethod| if method.name.is_empty() { &method.id } else { &method.name }.clone();
         ready.auth_methods.iter().map(name).collect()
     }
 
@@ -78,7 +79,9 @@ impl Advice {
             None => problem.message.clone(),
         };
         let mut text = format!("{} {}", In(paint.bad, "✗"), plain(&message));
-        if let (Kind::Exited | Kind::Signalled | Kind::Protocol | Kind::NeedsLogin, Some(took)) = (problem.kind, took) {
+        if let (Kind::Exited | Kind::Signalled | Kind::Protocol | Kind::NeedsLogin, Some(took)) =
+            (problem.kind, took)
+        {
             let _ = write!(text, " after {}", span(took));
         }
         if let Some(tail) = problem.stderr_tail.as_deref().filter(|_| stderr) {
@@ -111,13 +114,16 @@ impl Advice {
                 "try: agentline run ask · agentline run --agent {first} \"…\" (installed: {})",
                 installed.join(", ")
             ),
-            None => "try: agentline run ask · agentline run \"…\" -- CMD for any agent (none is installed)".into(),
+            None => {
+                "try: agentline run ask · agentline run \"…\" -- CMD for any agent (none is installed)".into()
+            }
         })
     }
 
     /// The withheld variables that the agent may have missed: those it names, or for a login all of them.
     fn missed(&self, problem: &Problem) -> Vec<&str> {
-        let before_the_turn = matches!(problem.phase, Phase::Initialize | Phase::Authenticate | Phase::Session);
+        let before_the_turn =
+            matches!(problem.phase, Phase::Initialize | Phase::Authenticate | Phase::Session);
         let login = problem.kind == Kind::NeedsLogin;
         if !login && !before_the_turn {
             return Vec::new();
@@ -189,16 +195,22 @@ mod tests {
 
     #[test]
     fn a_login_may_need_any_of_them_but_never_ours() {
-        let login = || Problem::new(Phase::Session, Kind::NeedsLogin, "the agent wants a login: who are you?");
+        let login =
+            || Problem::new(Phase::Session, Kind::NeedsLogin, "the agent wants a login: who are you?");
         let text = told(&advice(&["A_KEY", "AGENTLINE_X_TOKEN", "B_TOKEN"]), login());
-        assert!(text.contains("by name: A_KEY, B_TOKEN\n  try: agentline run -e A_KEY -e B_TOKEN \"fix it\""), "{text}");
+        assert!(
+            text.contains("by name: A_KEY, B_TOKEN\n  try: agentline run -e A_KEY -e B_TOKEN \"fix it\""),
+            "{text}"
+        );
         let text = told(&advice(&[]), login());
         assert!(text.ends_with("try: start the agent by itself and log in"), "{text}");
     }
 
     #[test]
     fn words_can_be_pasted() {
-        for (word, shown) in [("plain", "plain"), ("a b", "\"a b\""), ("a $b", "'a $b'"), ("", "\"\""), ("it's", "\"it's\"")] {
+        for (word, shown) in
+            [("plain", "plain"), ("a b", "\"a b\""), ("a $b", "'a $b'"), ("", "\"\""), ("it's", "\"it's\"")]
+        {
             assert_eq!(quoted(word), shown);
         }
     }

@@ -81,7 +81,9 @@ fn misunderstood(error: &clap::Error) -> ExitCode {
     let wants_json = || {
         let words: Vec<OsString> = std::env::args_os().take_while(|word| word != "--").collect();
         let has = |one: &str| words.iter().any(|word| word == one);
-        has("--json") || has("--format=json") || words.windows(2).any(|two| two[0] == "--format" && two[1] == "json")
+        has("--json")
+            || has("--format=json")
+            || words.windows(2).any(|two| two[0] == "--format" && two[1] == "json")
     };
     if error.use_stderr() && wants_json() {
         let text = error.render().to_string();

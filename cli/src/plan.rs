@@ -123,7 +123,8 @@ fn choose(args: &Run) -> Result<Agent, Problem> {
         let (program, args, env) = (program.clone(), rest.to_vec(), env.into_iter().collect());
         return Ok(Agent { id: None, name, whose: Whose::Theirs, program, args, env, withheld });
     }
-    let named = args.agent.clone().or_else(|| std::env::var("AGENTLINE_AGENT").ok().filter(|id| !id.is_empty()));
+    let named =
+        args.agent.clone().or_else(|| std::env::var("AGENTLINE_AGENT").ok().filter(|id| !id.is_empty()));
     if named.as_deref() == Some(DEMO) {
         return demo(Whose::Demo);
     }

@@ -98,7 +98,12 @@ struct Show {
 
 impl Show {
     /// Shows what happens until the child is gone; the exit code of the result.
-    fn drive(&mut self, mut driver: Driver<Tap<Run>>, mut asker: Option<Asker>, mut trace: Option<Trace>) -> u8 {
+    fn drive(
+        &mut self,
+        mut driver: Driver<Tap<Run>>,
+        mut asker: Option<Asker>,
+        mut trace: Option<Trace>,
+    ) -> u8 {
         let mut tools = Tools::default();
         let mut code = 0;
         while let Some(told) = driver.next() {

@@ -187,7 +187,8 @@ impl Shared {
         let at = usize::try_from(age.as_millis() / FRAME.as_millis()).unwrap_or_default();
         let turning = FRAMES[at % FRAMES.len()];
         let for_long = if quiet >= LONG { format!("  {}", span(quiet)) } else { String::new() };
-        let columns = terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
+        let columns =
+            terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
         let text = format!("{turning} {label}{for_long}");
         let text = fit(&text, columns.saturating_sub(1));
         let _ = write!(io::stderr(), "\r{}\x1b[K", In(self.paint.dim, text));

@@ -50,7 +50,8 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
 
 /// What a terminal acts upon instead of showing it, or shows in another place.
 fn is_obeyed(letter: char) -> bool {
-    letter.is_control() || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    letter.is_control()
+        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// As much of a text as fits into so many columns.

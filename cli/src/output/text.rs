@@ -185,7 +185,8 @@ impl Text {
     }
 
     fn plan(&mut self, plan: &Plan) {
-        let entries: Vec<String> = plan.entries.iter().map(|entry| plain(&entry.content).into_owned()).collect();
+        let entries: Vec<String> =
+            plan.entries.iter().map(|entry| plain(&entry.content).into_owned()).collect();
         // Most updates of a plan tick entries off.
         if entries.is_empty() || entries == self.plan {
             return;
@@ -255,9 +256,11 @@ impl Text {
         if finished.permissions.is_empty() {
             parts.push("nothing asked".into());
         }
-        for (verdict, word) in
-            [(Verdict::Allowed, "allowed"), (Verdict::Rejected, "rejected"), (Verdict::Cancelled, "not answered")]
-        {
+        for (verdict, word) in [
+            (Verdict::Allowed, "allowed"),
+            (Verdict::Rejected, "rejected"),
+            (Verdict::Cancelled, "not answered"),
+        ] {
             if let count @ 1.. = asked(verdict) {
                 parts.push(format!("{count} {word}"));
             }
@@ -278,7 +281,8 @@ impl Screen for Text {
 
     fn dry_run(&mut self, start: &Start) {
         let command = start.command.as_deref().map(command_line).unwrap_or_default();
-        let withheld = if start.withheld.is_empty() { "nothing".to_owned() } else { start.withheld.join(", ") };
+        let withheld =
+            if start.withheld.is_empty() { "nothing".to_owned() } else { start.withheld.join(", ") };
         self.say(&format!("command   {command}\ncwd       {}\nwithheld  {withheld}\n", start.cwd));
     }
 

@@ -78,7 +78,8 @@ pub(super) fn of_end(lost: &Lost, closed: &Closed, bad_line: Option<&str>) -> Pr
 }
 
 fn of_open(error: OpenError) -> Problem {
-    let problem = Problem::new(Phase::Spawn, Kind::of_open(error), format!("the agent cannot be started: {error}"));
+    let problem =
+        Problem::new(Phase::Spawn, Kind::of_open(error), format!("the agent cannot be started: {error}"));
     let hint = if error == OpenError::NotFound {
         "check the name and PATH"
     } else if error == OpenError::NotExecutable {
@@ -122,7 +123,8 @@ fn of_exit(phase: Phase, closed: &Closed, bad_line: Option<&str>) -> Problem {
     };
     match closed.obituary.exit {
         Some(Exit::Code(code)) => {
-            let problem = Problem::new(phase, Kind::Exited, format!("the agent exited {during} with code {code}"));
+            let problem =
+                Problem::new(phase, Kind::Exited, format!("the agent exited {during} with code {code}"));
             if code == 127 { problem.hint("a program that it needs is missing from PATH") } else { problem }
         }
         Some(Exit::Signal(signal)) => {

@@ -15,7 +15,9 @@ use crate::acp::update::Speaker;
 use crate::acp::{
     Closed, ContentBlock, Json, Notice, PermissionRequest, RequestKey, SessionId, StopReason, client::Moment,
 };
-use crate::machine::{Deadline, Heard, Ids, Input, Machine, Now, Output, Outputs, Refused, Tag, Time, soonest};
+use crate::machine::{
+    Deadline, Heard, Ids, Input, Machine, Now, Output, Outputs, Refused, Tag, Time, soonest,
+};
 use crate::nest::{Nest, Told};
 use crate::problem::{Kind, Phase, Problem};
 
@@ -373,11 +375,11 @@ impl Run {
     }
 
     fn finish_turn(&mut self, Stopped { reason, usage, .. }: Stopped) {
-        let (outcome, kind) = match &reason {
-            StopReason::EndTurn => (Outcome::Completed, None),
-            StopReason::MaxTokens => (Outcome::MaxTokens, None),
-            StopReason::Refusal => (Outcome::Refusal, None),
-            StopReason::Cancelled => (Outcome::Aborted, None),
+        let outcome = match &reason {
+            StopReason::EndTurn => Outcome::Completed,
+            StopReason::MaxTokens => Outcome::MaxTokens,
+            StopReason::Refusal => Outcome::Refusal,
+            StopReason::Cancelled => Outcome::Aborted,
             StopReason::MaxTurnRequests => (Outcome::Error, Some(Kind::Rpc)),
             StopReason::Other(_) => (Outcome::Error, Some(Kind::Protocol)),
         };
@@ -424,7 +426,7 @@ impl Run {
     ) {
         let (outcome, error) = match std::mem::replace(&mut self.halt, Halt::No) {
             Halt::No => (outcome, problem),
-            Halt::Cancelled => (Outcome::Aborted, None),
+            Halt::Cancelled => Outcome::Aborted,
             Halt::Failed(problem) => (Outcome::Error, Some(*problem)),
         };
         self.state = State::Told;
