@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 
 use agentline_core::acp::client::{self, Answer, Which};
 use agentline_core::acp::update::Speaker;
-use agentline_core::acp::{OptionKind, PermissionOption, PermissionOutcome, SessionId, SessionSetup, StopReason};
 use agentline_core::acp::{ContentBlock, agent, update::ToolCallUpdate};
+use agentline_core::acp::{
+    OptionKind, PermissionOption, PermissionOutcome, SessionId, SessionSetup, StopReason,
+};
 use agentline_core::{Open, Refused, SpawnSpec, Tag};
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +36,8 @@ pub struct Control {
 
 impl Options {
     pub fn from_args() -> Self {
-        let mut options = Self { control: Control { kind: "ascii".into(), ..Control::default() }, ..Self::default() };
+        let mut options =
+            Self { control: Control { kind: "ascii".into(), ..Control::default() }, ..Self::default() };
         let mut args = std::env::args().skip(1);
         while let Some(arg) = args.next() {
             let mut value = || args.next().unwrap_or_default();
@@ -103,14 +106,7 @@ struct Report {
 impl Measurement {
     pub fn new(peer: &'static str, options: Options) -> Self {
         let report = Report { peer, ..Report::default() };
-        Self {
-            options,
-            report,
-            start: Instant::now(),
-            cpu: Duration::ZERO,
-            session: None,
-            pings: Vec::new(),
-        }
+        Self { options, report, start: Instant::now(), cpu: Duration::ZERO, session: None, pings: Vec::new() }
     }
 
     pub fn config(&self) -> client::Config {
@@ -197,7 +193,8 @@ impl Measurement {
             assert_eq!(self.report.perms, control.perm, "permissions");
         }
         self.pings.sort_by(f64::total_cmp);
-        let quantile = |q: usize| self.pings.get((self.pings.len() * q / 100).min(self.pings.len().max(1) - 1));
+        let quantile =
+            |q: usize| self.pings.get((self.pings.len() * q / 100).min(self.pings.len().max(1) - 1));
         let report = &mut self.report;
         report.ping_p50_us = quantile(50).copied().unwrap_or_default();
         report.ping_p99_us = quantile(99).copied().unwrap_or_default();
@@ -246,7 +243,10 @@ impl Traffic {
     }
 
     /// Speaks until the client is behind, or the turn is over.
-    fn go_on(&mut self, mut command: impl FnMut(agent::Command) -> Result<(), Refused>) -> Result<(), Refused> {
+    fn go_on(
+        &mut self,
+        mut command: impl FnMut(agent::Command) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
         let Some((turn, control, text)) = &mut self.turn else { return Ok(()) };
         let turn = *turn;
         while control.n > 0 {
@@ -264,7 +264,8 @@ impl Traffic {
                 name: option_id.into(),
                 kind,
             };
-            let options = vec![option("allow", OptionKind::AllowOnce), option("reject", OptionKind::RejectOnce)];
+            let options =
+                vec![option("allow", OptionKind::AllowOnce), option("reject", OptionKind::RejectOnce)];
             return command(agent::Command::AskPermission { tag: Tag(0), turn, tool_call, options });
         }
         self.turn = None;

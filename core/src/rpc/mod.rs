@@ -9,10 +9,11 @@ mod json;
 mod pending;
 mod write;
 
-pub(crate) use envelope::is_deeper;
 pub use envelope::{Flaw, Frame, parse};
+pub(crate) use envelope::{is_deeper, text};
 pub use id::Id;
 pub use json::Json;
+pub(crate) use json::or_default;
 pub use pending::Pending;
 pub(crate) use write::append;
 pub use write::{notification, reply, reply_error, request, to_json};
