@@ -161,7 +161,7 @@ fn endings() -> Vec<Case> {
             assert_eq!((result.outcome, &*result.output, &result.stop_reason), (Outcome::Error, "bye", &None));
             assert_eq!((problem.kind, problem.phase), (Kind::Exited, Phase::Prompt));
             assert_eq!(problem.agent_exit, Some(AgentExit::Code(3)));
-            assert_eq!((seen.closed().obituary.exit, seen.closed().obituary.rung), (Some(Exit::Code(3)), Rung::Own));
+            assert_eq!(seen.closed().obituary.exit, Some(Exit::Code(3)));
         }),
         case("an agent that fails is an error", "say so; fail").check(|seen, _| {
             let result = seen.finished();
