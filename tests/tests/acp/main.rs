@@ -1,0 +1,4 @@
+//! ACP, both roles, held to the specification and to what real peers do.
+
+mod pairs;
+mod turns;
