@@ -249,6 +249,7 @@ pub struct Serve<M> {
     /// The connections, numbered in the order they came.
     pub conns: Nest<u32, M>,
     listener: LinkId,
+    address: Address,
     state: Listening,
     next: u32,
     max: usize,
@@ -257,11 +258,13 @@ pub struct Serve<M> {
 #[derive(Debug, Eq, PartialEq)]
 enum Listening {
     Opening,
+    /// The system was short of something.
+    OpeningAgain(Time),
     /// The seats are taken.
     Full,
     Accepting(LinkId),
     /// The last accept failed.
-    Again(Time),
+    AcceptingAgain(Time),
     Closed,
 }
 
@@ -284,8 +287,8 @@ impl<M: Machine> Serve<M> {
     /// Begins to listen; takes up to `max` connections at once.
     pub fn new<E>(address: Address, max: usize, ids: &mut Ids, out: &mut Outputs<E>) -> Self {
         let listener = ids.fresh();
-        out.act(listener, Action::Open(Open::Listen(address)));
-        Self { conns: Nest::default(), listener, state: Listening::Opening, next: 0, max }
+        out.act(listener, Action::Open(Open::Listen(address.clone())));
+        Self { conns: Nest::default(), listener, address, state: Listening::Opening, next: 0, max }
     }
 
     /// Feeds an input of the listener or of a connection; `make` builds the machine around an accepted link.
@@ -304,6 +307,10 @@ impl<M: Machine> Serve<M> {
                 self.accept(ids, out);
                 Served::Listening
             }
+            (Listening::Opening, Heard::OpenFailed(error)) if link == self.listener && error.passes() => {
+                self.state = Listening::OpeningAgain(now.mono + AGAIN);
+                Served::Quiet
+            }
             (Listening::Opening, Heard::OpenFailed(error)) if link == self.listener => {
                 self.state = Listening::Closed;
                 out.act(link, Action::Close);
@@ -318,7 +325,7 @@ impl<M: Machine> Serve<M> {
             }
             (Listening::Accepting(pending), Heard::OpenFailed(_)) if link == *pending => {
                 out.act(link, Action::Close);
-                self.state = Listening::Again(now.mono + ACCEPT_AGAIN);
+                self.state = Listening::AcceptingAgain(now.mono + AGAIN);
                 Served::Quiet
             }
             _ if self.conns.handle(now, link, heard) => Served::Quiet,
@@ -328,11 +335,21 @@ impl<M: Machine> Serve<M> {
 
     /// Fires what is due.
     pub fn tick<E>(&mut self, now: Now, ids: &mut Ids, out: &mut Outputs<E>) {
-        if let Listening::Again(at) = self.state
-            && at <= now.mono
-        {
-            self.state = Listening::Full;
-            self.accept(ids, out);
+        match self.state {
+            Listening::OpeningAgain(at) if at <= now.mono => {
+                self.state = Listening::Opening;
+                out.act(self.listener, Action::Open(Open::Listen(self.address.clone())));
+            }
+            Listening::AcceptingAgain(at) if at <= now.mono => {
+                self.state = Listening::Full;
+                self.accept(ids, out);
+            }
+            Listening::Opening
+            | Listening::OpeningAgain(_)
+            | Listening::Full
+            | Listening::Accepting(_)
+            | Listening::AcceptingAgain(_)
+            | Listening::Closed => {}
         }
         self.conns.tick(now);
     }
@@ -350,7 +367,10 @@ impl<M: Machine> Serve<M> {
         match std::mem::replace(&mut self.state, Listening::Closed) {
             Listening::Closed => return,
             Listening::Accepting(pending) => out.act(pending, Action::Close),
-            Listening::Opening | Listening::Full | Listening::Again(_) => {}
+            Listening::Opening
+            | Listening::OpeningAgain(_)
+            | Listening::Full
+            | Listening::AcceptingAgain(_) => {}
         }
         out.act(self.listener, Action::Close);
     }
@@ -359,7 +379,8 @@ impl<M: Machine> Serve<M> {
     #[must_use]
     pub fn deadline(&self) -> Option<Deadline> {
         let again = match self.state {
-            Listening::Again(at) => Some((at, "accept again")),
+            Listening::OpeningAgain(at) => Some((at, "listen again")),
+            Listening::AcceptingAgain(at) => Some((at, "accept again")),
             Listening::Opening | Listening::Full | Listening::Accepting(_) | Listening::Closed => None,
         };
         crate::machine::soonest(again, self.conns.deadline())
@@ -374,5 +395,5 @@ impl<M: Machine> Serve<M> {
     }
 }
 
-/// The pause after a failed accept: descriptors come back when a connection ends.
-const ACCEPT_AGAIN: Duration = Duration::from_secs(1);
+/// The pause after a shortage: descriptors come back when a connection ends.
+const AGAIN: Duration = Duration::from_secs(1);

@@ -18,7 +18,6 @@ use crate::handle::{Handle, Shared};
 /// grows. Dropped, it kills what children there are, with their groups.
 pub struct Driver<M: Machine> {
     shared: Arc<Shared<M>>,
-    told: VecDeque<M::Event>,
     ready: VecDeque<(Token, Way)>,
     events: Events,
     buffer: Box<[u8]>,
@@ -46,7 +45,6 @@ impl<M: Machine> Driver<M> {
     fn start(config: M::Config, given: Option<Given>) -> io::Result<Self> {
         Ok(Self {
             shared: Arc::new(Shared::new(config, given)?),
-            told: VecDeque::new(),
             ready: VecDeque::new(),
             events: Events::with_capacity(ROUND),
             buffer: vec![0; READ].into(),
@@ -96,21 +94,17 @@ impl<M: Machine> Iterator for Driver<M> {
 
     fn next(&mut self) -> Option<M::Event> {
         loop {
-            if let Some(event) = self.told.pop_front() {
-                return Some(event);
-            }
             let mut seat = self.shared.seat();
             seat.waiting = false;
-            if !seat.engine.has_told()
-                && let Some((token, way)) = self.ready.pop_front()
-            {
-                seat.engine.ready(token, way, &mut self.buffer);
+            if let Some(event) = seat.engine.told() {
+                return Some(event);
             }
-            if seat.engine.has_told() {
-                seat.engine.take(&mut self.told);
-            } else if seat.engine.is_over() {
+            if seat.engine.is_over() {
                 return None;
-            } else if self.ready.is_empty() {
+            }
+            if let Some((token, way)) = self.ready.pop_front() {
+                seat.engine.ready(token, way, &mut self.buffer);
+            } else {
                 let until = seat.engine.deadline();
                 seat.waiting = true;
                 drop(seat);

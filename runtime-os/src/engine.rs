@@ -11,7 +11,7 @@ use crate::store;
 use crate::watch::{Token, Watch, Way};
 
 /// Feeds a machine and does what it wants, at once. After each call the machine is drained: what it had to
-/// say waits to be [taken](Engine::take).
+/// say waits to be [taken](Engine::told).
 pub struct Engine<M: Machine, W: Watch> {
     machine: M,
     io: Io<W>,
@@ -68,9 +68,9 @@ impl<M: Machine, W: Watch> Engine<M, W> {
         done
     }
 
-    /// Moves the events to `told`, in order.
-    pub fn take(&mut self, told: &mut VecDeque<M::Event>) {
-        told.append(&mut self.told);
+    /// The oldest event that nobody has taken.
+    pub fn told(&mut self) -> Option<M::Event> {
+        self.told.pop_front()
     }
 
     /// Whether events wait to be taken.

@@ -1,38 +1,38 @@
 //! Unix sockets that nobody but us can reach.
 
 use std::ffi::OsStr;
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
 use agentline_core::place::{self, Directory, Found, Verdict};
 use agentline_core::{Address, OpenError, Peer};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 
-use crate::errno::open_error;
+use crate::errno::{errno, open_error};
 
 /// Connects, and says who listens. Never waits: a full backlog is `Busy`.
 pub(crate) fn connect(address: &Address) -> Result<(OwnedFd, Peer), OpenError> {
     place::name(&address.0)?;
-    let socket = stream()?;
+    let socket = quiet::stream().map_err(open_error)?;
     rustix::net::connect(&socket, &unix(&address.0)?).map_err(|errno| match errno {
         Errno::CONNREFUSED if !is_socket(&address.0) => OpenError::NotASocket,
         other => open_error(other),
     })?;
-    let peer = peer(&socket);
+    let peer = quiet::peer(&socket);
     Ok((socket, peer))
 }
 
 /// Takes the next connection, and says who it is; `None` while there is none.
 pub(crate) fn accept(listener: impl AsFd) -> Result<Option<(OwnedFd, Peer)>, OpenError> {
     loop {
-        match rustix::net::accept_with(&listener, FLAGS) {
+        match quiet::accept(&listener) {
             Ok(socket) => {
-                let peer = peer(&socket);
+                let peer = quiet::peer(&socket);
                 return Ok(Some((socket, peer)));
             }
             // Who hung up before we came is no failure of ours.
@@ -55,7 +55,7 @@ pub(crate) fn listen(address: &Address) -> Result<(OwnedFd, Place), OpenError> {
         Verdict::Replace => rustix::fs::unlinkat(&directory, name, AtFlags::empty()).map_err(open_error)?,
         Verdict::Refuse(error) => return Err(error),
     }
-    let socket = stream()?;
+    let socket = quiet::stream().map_err(open_error)?;
     // Born 0600 where the system takes the mode from here (Linux); elsewhere the directory covers the moment.
     let _ = rustix::fs::fchmod(&socket, OURS);
     rustix::net::bind(&socket, &unix(&address.0)?).map_err(open_error)?;
@@ -101,53 +101,88 @@ fn private(path: &Path) -> Result<OwnedFd, OpenError> {
         Errno::LOOP | Errno::NOTDIR | Errno::ACCESS => OpenError::NotPrivate,
         other => open_error(other),
     })?;
-    let found = rustix::fs::fstat(&directory).map_err(open_error)?;
-    match place::directory(is_ours(&found), found.st_mode) {
+    let directory = File::from(directory);
+    let found = directory.metadata().map_err(|error| open_error(errno(&error)))?;
+    match place::directory(found.uid() == us(), found.mode()) {
         Directory::Private => {}
         Directory::Tighten => rustix::fs::fchmod(&directory, Mode::RWXU).map_err(open_error)?,
         Directory::Refuse => return Err(OpenError::NotPrivate),
     }
-    Ok(directory)
+    Ok(directory.into())
 }
 
 fn look(directory: &OwnedFd, name: &OsStr, address: &Address) -> Found {
     let Ok(found) = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
         return Found::Nothing;
     };
-    match (FileType::from_raw_mode(found.st_mode), is_ours(&found)) {
+    match (FileType::from_raw_mode(found.st_mode), found.st_uid == us()) {
         (FileType::Socket, true) => Found::Socket(connect(address).err()),
         (FileType::Socket, false) => Found::ForeignSocket,
         _ => Found::Other,
     }
 }
 
-fn stream() -> Result<OwnedFd, OpenError> {
-    rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None).map_err(open_error)
-}
-
 fn unix(path: &Path) -> Result<SocketAddrUnix, OpenError> {
     SocketAddrUnix::new(path.as_os_str().as_bytes()).map_err(open_error)
 }
 
-fn peer(socket: &OwnedFd) -> Peer {
-    #[cfg(target_os = "linux")]
-    if let Ok(peer) = rustix::net::sockopt::socket_peercred(socket) {
-        let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).ok();
-        return Peer { pid, uid: Some(peer.uid.as_raw()) };
-    }
-    Peer::default()
-}
-
-fn is_ours(found: &Stat) -> bool {
-    found.st_uid == rustix::process::geteuid().as_raw()
+fn us() -> u32 {
+    rustix::process::geteuid().as_raw()
 }
 
 fn is_socket(path: &Path) -> bool {
     rustix::fs::stat(path).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Socket)
 }
 
-const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 /// Read and write for the owner.
 const OURS: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Connections that may wait to be accepted: what Linux grants by default at most was 128 for decades.
 const BACKLOG: i32 = 128;
+
+/// Sockets that no child inherits and that never block, and who is at the other end.
+#[cfg(target_os = "linux")]
+mod quiet {
+    use super::{AddressFamily, AsFd, Errno, OwnedFd, Peer, SocketType};
+    use rustix::net::SocketFlags;
+
+    pub(super) fn stream() -> Result<OwnedFd, Errno> {
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None)
+    }
+
+    pub(super) fn accept(listener: impl AsFd) -> Result<OwnedFd, Errno> {
+        rustix::net::accept_with(listener, FLAGS)
+    }
+
+    pub(super) fn peer(socket: &OwnedFd) -> Peer {
+        let Ok(peer) = rustix::net::sockopt::socket_peercred(socket) else { return Peer::default() };
+        let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).ok();
+        Peer { pid, uid: Some(peer.uid.as_raw()) }
+    }
+
+    const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
+}
+
+#[cfg(not(target_os = "linux"))]
+mod quiet {
+    use super::{AddressFamily, AsFd, Errno, OwnedFd, Peer, SocketType};
+    use rustix::io::FdFlags;
+
+    pub(super) fn stream() -> Result<OwnedFd, Errno> {
+        rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).and_then(quiet)
+    }
+
+    pub(super) fn accept(listener: impl AsFd) -> Result<OwnedFd, Errno> {
+        rustix::net::accept(listener).and_then(quiet)
+    }
+
+    pub(super) fn peer(socket: &OwnedFd) -> Peer {
+        let uid = nix::unistd::getpeereid(socket).map(|(uid, _)| uid.as_raw());
+        Peer { pid: None, uid: uid.ok() }
+    }
+
+    fn quiet(socket: OwnedFd) -> Result<OwnedFd, Errno> {
+        rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&socket, true)?;
+        Ok(socket)
+    }
+}

@@ -4,10 +4,8 @@ use std::fs::File;
 use std::io::{Write, pipe};
 use std::process::{Command, Stdio};
 
-use agentline_tests::driver_table::Witness;
+use agentline_tests::driver_table::{RUNTIMES, Witness};
 use tempfile::TempDir;
-
-const RUNTIMES: [&str; 1] = ["blocking"];
 
 fn host(runtime: &str, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_driver_host"));
@@ -17,7 +15,7 @@ fn host(runtime: &str, args: &[&str]) -> Command {
 
 #[test]
 fn every_kind_of_stdin_is_read_to_its_end() {
-    for runtime in RUNTIMES {
+    for (runtime, _) in RUNTIMES {
         let dir = TempDir::new().unwrap();
         std::fs::write(dir.path().join("input"), "x".repeat(100_000)).unwrap();
         let (reader, mut writer) = pipe().unwrap();
@@ -49,7 +47,7 @@ fn every_kind_of_stdin_is_read_to_its_end() {
 
 #[test]
 fn a_closed_stdout_fails_the_write_and_kills_nobody() {
-    for runtime in RUNTIMES {
+    for (runtime, _) in RUNTIMES {
         let (reader, writer) = pipe().unwrap();
         drop(reader);
         let status = host(runtime, &["unheard"]).stdin(Stdio::null()).stdout(writer).status().unwrap();
@@ -59,7 +57,7 @@ fn a_closed_stdout_fails_the_write_and_kills_nobody() {
 
 #[test]
 fn a_full_stdout_fails_the_write() {
-    for runtime in RUNTIMES {
+    for (runtime, _) in RUNTIMES {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let status = host(runtime, &["unheard"]).stdin(Stdio::null()).stdout(full).status().unwrap();
         assert_eq!(status.code(), Some(0), "{runtime}");
@@ -68,7 +66,7 @@ fn a_full_stdout_fails_the_write() {
 
 #[test]
 fn no_child_outlives_a_sudden_death() {
-    for runtime in RUNTIMES {
+    for (runtime, _) in RUNTIMES {
         let dir = TempDir::new().unwrap();
         let witness = Witness::new(&dir.path().join("witness"));
         let status = host(runtime, &["sudden-death", dir.path().to_str().unwrap()])

@@ -132,7 +132,13 @@ pub(super) fn rows() -> Vec<Row> {
         row("closing our half gives up what is unwritten", |dir| {
             let script = vec![
                 // It reads only when told to, and then finds what the pipe held.
-                spawn(A, sh(dir, "trap 'wc -c; exit 0' TERM; echo up; while :; do sleep 1000 & wait; done")),
+                spawn(
+                    A,
+                    sh(
+                        dir,
+                        "trap 'wc -c; exit 0' TERM; echo up; while :; do sleep 1000 >&- 2>&- & wait; done",
+                    ),
+                ),
                 Step::Until(A, Until::Bytes(3)),
                 write(A, vec![b'x'; 1 << 20]),
                 Step::Do(A, Action::CloseWrite),

@@ -5,20 +5,23 @@
 
 mod children;
 mod files;
+mod runtimes;
 mod script;
 mod sockets;
 pub mod whole;
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
+use agentline_blocking::Given;
 use agentline_core::{Action, LinkId, Open, SpawnSpec, Stderr};
 use rustix::fs::{Mode, OFlags};
 use tempfile::TempDir;
 
+pub use runtimes::{Drive, RUNTIMES, blocking, smol};
 pub use script::{Log, Script, Scripted, Seen, Step, Until};
 
 /// One row of the table.
@@ -45,9 +48,10 @@ impl Row {
     /// # Panics
     ///
     /// When they differ.
-    pub fn run(self, drive: impl FnOnce(Script, Option<(OwnedFd, OwnedFd)>) -> Option<Seen>) {
+    pub fn run(self, drive: Drive) {
         let name = self.name;
-        let seen = drive(self.script, self.given).unwrap_or_else(|| panic!("{name}: ended without a word"));
+        let given = self.given.map(|(input, output)| Given::pair(input, output));
+        let seen = drive(self.script, given).unwrap_or_else(|| panic!("{name}: ended without a word"));
         assert_eq!(seen.stuck, None, "{name}: stuck at that step; {seen:?}");
         let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (self.check)(&seen)));
         assert!(looked.is_ok(), "{name}: {seen:?}");
@@ -93,10 +97,17 @@ fn look(look: impl FnOnce(&Seen) + Send + 'static) -> Step {
     Step::Look(Box::new(look))
 }
 
-/// A file with these permissions.
+/// A file with these permissions. Another process writes it: a descriptor of ours, copied into a child that
+/// another thread happens to start, would keep it from being executed.
 fn file(path: PathBuf, content: &str, mode: u32) -> PathBuf {
-    fs::write(&path, content).expect("a file");
-    fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("its mode");
+    let mut writer = Command::new("/bin/sh")
+        .args(["-c", "umask 077; cat >\"$0\" && chmod \"$1\" \"$0\""])
+        .args([path.as_os_str(), format!("{mode:o}").as_ref()])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    writer.stdin.take().expect("a pipe").write_all(content.as_bytes()).expect("room");
+    assert!(writer.wait().expect("its end").success());
     path
 }
 

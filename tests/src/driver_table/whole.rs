@@ -8,7 +8,7 @@ use std::thread;
 use agentline_core::{Action, Address, Exit, LinkId, Open, OpenError};
 use rustix::process::{Resource, Rlimit, WaitId, WaitIdOptions, getrlimit, setrlimit};
 
-use super::{A, B, C, Script, Seen, Step, Until, look, open, sh, spawn};
+use super::{A, B, C, Drive, Script, Step, Until, look, open, sh, spawn};
 
 /// A thousand children come and go, and as many are left living, and nothing is left of them: no descriptor,
 /// no thread, no zombie.
@@ -16,22 +16,22 @@ use super::{A, B, C, Script, Seen, Step, Until, look, open, sh, spawn};
 /// # Panics
 ///
 /// When something is left.
-pub fn nothing_is_left(drive: impl Fn(Script) -> Option<Seen>) {
+pub fn nothing_is_left(drive: Drive) {
     let short = |dir: &Path| {
         vec![spawn(A, sh(dir, "exit 3")), Step::Until(A, Until::Eof), Step::Until(A, Until::Exited)]
     };
     let living =
         |dir: &Path| vec![spawn(A, sh(dir, "echo up; exec sleep 1000")), Step::Until(A, Until::Bytes(3))];
     let dir = Path::new("/");
-    drive(living(dir));
+    drive(living(dir), None);
     settle(usize::MAX);
     let (files, threads) = (count("/proc/self/fd"), count("/proc/self/task"));
     for _ in 0..1000 {
-        let seen = drive(short(dir)).expect("a log");
+        let seen = drive(short(dir), None).expect("a log");
         assert_eq!((seen.stuck, seen.on(A).exit), (None, Some(Exit::Code(3))));
     }
     for _ in 0..100 {
-        drive(living(dir));
+        drive(living(dir), None);
     }
     settle(threads);
     assert_eq!((count("/proc/self/fd"), count("/proc/self/task")), (files, threads));
@@ -42,7 +42,7 @@ pub fn nothing_is_left(drive: impl Fn(Script) -> Option<Seen>) {
 /// # Panics
 ///
 /// When it does not.
-pub fn a_shortage_passes(dir: &Path, drive: impl Fn(Script) -> Option<Seen>) {
+pub fn a_shortage_passes(dir: &Path, drive: Drive) {
     let limit = getrlimit(Resource::Nofile);
     let allow = move |current| {
         setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("a lower limit");
@@ -70,7 +70,7 @@ pub fn a_shortage_passes(dir: &Path, drive: impl Fn(Script) -> Option<Seen>) {
         spawn(A, sh(dir, "exit 3")),
         Step::Until(A, Until::Exited),
     ]);
-    let seen = drive(script).expect("a log");
+    let seen = drive(script, None).expect("a log");
     let failed = [A, B, C, accept].map(|link| seen.on(link).failed);
     assert_eq!((seen.stuck, failed), (None, [Some(OpenError::TooManyFiles); 4]));
 }

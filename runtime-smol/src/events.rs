@@ -1,0 +1,91 @@
+//! What the machine says, for the application.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use agentline_core::{Machine, Refused};
+use smol::stream::Stream;
+
+use crate::handle::{Handle, Reader, Shared};
+
+/// The events of a machine, until it has ended.
+///
+/// Dropped, what the machine still has to say is thrown away; [`farewell`](Events::farewell) ends it too.
+pub struct Events<M: Machine> {
+    shared: Arc<Shared<M>>,
+    farewell: Option<M::Command>,
+}
+
+impl<M: Machine> Events<M> {
+    pub(crate) const fn new(shared: Arc<Shared<M>>) -> Self {
+        Self { shared, farewell: None }
+    }
+
+    /// The next event, or `None` when the machine has ended or its driver is gone.
+    pub async fn next(&mut self) -> Option<M::Event> {
+        poll_fn(|context| self.take(context)).await
+    }
+
+    /// What is commanded when the events are dropped, so that the driver ends by itself and politely.
+    #[must_use]
+    pub fn farewell(mut self, command: M::Command) -> Self {
+        self.farewell = Some(command);
+        self
+    }
+
+    /// A way to command the machine from elsewhere.
+    #[must_use]
+    pub fn handle(&self) -> Handle<M> {
+        Handle::new(&self.shared)
+    }
+
+    /// Commands the machine; what it writes is written before this returns.
+    ///
+    /// # Errors
+    ///
+    /// The machine refuses, or is over.
+    pub fn command(&self, command: M::Command) -> Result<(), Refused> {
+        self.shared.command(command)
+    }
+
+    fn take(&self, context: &Context<'_>) -> Poll<Option<M::Event>> {
+        let mut seat = self.shared.seat();
+        match seat.engine.told() {
+            Some(event) => {
+                if !seat.engine.has_told() {
+                    seat.balance();
+                    self.shared.bell.ring();
+                }
+                Poll::Ready(Some(event))
+            }
+            None if seat.engine.is_over() => Poll::Ready(None),
+            None => {
+                seat.reader = Reader::Waiting(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<M: Machine> Stream for Events<M> {
+    type Item = M::Event;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<M::Event>> {
+        self.take(context)
+    }
+}
+
+impl<M: Machine> Unpin for Events<M> {}
+
+impl<M: Machine> Drop for Events<M> {
+    fn drop(&mut self) {
+        self.shared.seat().reader = Reader::Gone;
+        self.shared.step(|engine| {
+            // Refused means that it leaves or is gone already.
+            self.farewell.take().map(|command| engine.command(command))
+        });
+        self.shared.bell.ring();
+    }
+}

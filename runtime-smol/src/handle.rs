@@ -1,0 +1,101 @@
+//! The way in for other tasks and threads.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use agentline_core::{Machine, Refused};
+use agentline_os::{Engine, Given};
+
+use crate::poll::{Bell, Polls};
+
+/// Commands a machine from any task or thread: the keyboard's, the one that waits for signals, a watcher's.
+///
+/// It needs no queue: a command is decided, and what it writes is written, before the call returns. It never
+/// waits for more than one step of the driver.
+pub struct Handle<M: Machine>(Arc<Shared<M>>);
+
+impl<M: Machine> Handle<M> {
+    pub(crate) fn new(shared: &Arc<Shared<M>>) -> Self {
+        Self(Arc::clone(shared))
+    }
+
+    /// Commands the machine.
+    ///
+    /// # Errors
+    ///
+    /// The machine refuses, is over, or its driver is gone.
+    pub fn command(&self, command: M::Command) -> Result<(), Refused> {
+        self.0.command(command)
+    }
+}
+
+impl<M: Machine> Clone for Handle<M> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+/// What a driver, its events and its handles share.
+pub(crate) struct Shared<M: Machine> {
+    pub(crate) bell: Arc<Bell>,
+    seat: Mutex<Seat<M>>,
+}
+
+pub(crate) struct Seat<M: Machine> {
+    pub(crate) engine: Engine<M, Polls>,
+    pub(crate) reader: Reader,
+    /// The machine was told that its events are not taken.
+    held: bool,
+}
+
+/// Whoever takes the events.
+pub(crate) enum Reader {
+    Busy,
+    Waiting(Waker),
+    Gone,
+}
+
+impl<M: Machine> Shared<M> {
+    pub(crate) fn new(config: M::Config, given: Option<Given>) -> Self {
+        let bell = Arc::new(Bell::default());
+        let engine = Engine::new(config, Polls(Arc::clone(&bell)), given);
+        Self { bell, seat: Mutex::new(Seat { engine, reader: Reader::Busy, held: false }) }
+    }
+
+    /// Never held while waiting.
+    pub(crate) fn seat(&self) -> MutexGuard<'_, Seat<M>> {
+        self.seat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One step of the machine, and whoever has to know of it is woken.
+    pub(crate) fn step<T>(&self, step: impl FnOnce(&mut Engine<M, Polls>) -> T) -> T {
+        let mut seat = self.seat();
+        let done = step(&mut seat.engine);
+        seat.balance();
+        done
+    }
+
+    pub(crate) fn command(&self, command: M::Command) -> Result<(), Refused> {
+        let done = self.step(|engine| engine.command(command));
+        self.bell.ring();
+        done
+    }
+}
+
+impl<M: Machine> Seat<M> {
+    /// Wakes the reader if there is something for it, and holds the machine until it has come.
+    pub(crate) fn balance(&mut self) {
+        if let Reader::Gone = self.reader {
+            while self.engine.told().is_some() {}
+        }
+        if self.engine.has_told() != self.held {
+            self.held = self.engine.has_told();
+            self.engine.hold(self.held);
+        }
+        if (self.engine.has_told() || self.engine.is_over())
+            && let Reader::Waiting(waker) = std::mem::replace(&mut self.reader, Reader::Busy)
+        {
+            waker.wake();
+        }
+    }
+}

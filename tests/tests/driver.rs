@@ -1,0 +1,183 @@
+//! Both runtimes perform every action as the table says, and what only one of them has.
+
+use std::thread;
+
+use agentline_blocking::Driver;
+use agentline_core::{
+    Action, Deadline, Heard, Input, LinkId, Machine, Now, Open, Output, Outputs, Refused, SpawnSpec,
+};
+use agentline_smol::spawn;
+use agentline_tests::driver_table::whole::stubborn;
+use agentline_tests::driver_table::{A, Script, Scripted, Step, Until, Witness, blocking, rows, sh, smol};
+use smol::future::{or, zip};
+use smol::stream::StreamExt;
+use tempfile::TempDir;
+
+#[test]
+fn the_table_holds_for_the_blocking_runtime() {
+    rows().into_iter().for_each(|row| row.run(blocking));
+}
+
+#[test]
+fn the_table_holds_for_smol() {
+    rows().into_iter().for_each(|row| row.run(smol));
+}
+
+/// A child that tells the witness what it hears first, then repeats what it hears.
+fn repeats(dir: &TempDir) -> Script {
+    let script = "read -r x; echo $x >witness; exec cat";
+    vec![Step::Do(A, Action::Open(Open::spawn(sh(dir.path(), script)))), Step::Until(A, Until::Bytes(7))]
+}
+
+fn place() -> (TempDir, Witness) {
+    let dir = TempDir::with_prefix("al").expect("a directory");
+    let witness = Witness::new(&dir.path().join("witness"));
+    (dir, witness)
+}
+
+fn say(text: &str) -> (LinkId, Action) {
+    (A, Action::Write(text.into()))
+}
+
+#[test]
+fn blocking_a_command_from_another_thread_is_written_at_once_and_wakes_the_driver() {
+    let (dir, mut witness) = place();
+    let mut driver = Driver::<Scripted>::new(repeats(&dir)).unwrap();
+    let handle = driver.handle();
+    // Nobody drives, and yet the child hears it.
+    handle.command(say("first\n")).unwrap();
+    witness.wait_for(6);
+    let seen = thread::scope(|scope| {
+        let driving = scope.spawn(move || driver.next());
+        handle.command(say("second\n")).unwrap();
+        driving.join().unwrap()
+    });
+    assert_eq!(seen.unwrap().on(A).bytes, b"second\n");
+    assert_eq!(handle.command(say("third\n")), Err(Refused::Closed));
+}
+
+#[test]
+fn smol_a_command_from_another_thread_is_written_at_once_and_wakes_the_driver() {
+    let (dir, mut witness) = place();
+    let (mut events, driver) = spawn::<Scripted>(repeats(&dir));
+    let handle = events.handle();
+    handle.command(say("first\n")).unwrap();
+    witness.wait_for(6);
+    let seen = thread::scope(|scope| {
+        let driving = scope.spawn(|| smol::block_on(zip(driver, StreamExt::next(&mut events))));
+        handle.command(say("second\n")).unwrap();
+        driving.join().unwrap().1
+    });
+    assert_eq!(seen.unwrap().on(A).bytes, b"second\n");
+    assert_eq!(smol::block_on(events.next()).map(|seen| seen.stuck), None);
+    assert_eq!(handle.command(say("third\n")), Err(Refused::Closed));
+}
+
+#[test]
+fn blocking_dropping_the_driver_kills_the_group() {
+    let (dir, mut witness) = place();
+    let driver = Driver::<Scripted>::new(stubborn(dir.path())).unwrap();
+    let handle = driver.handle();
+    witness.wait_for(5);
+    drop(driver);
+    assert_eq!(witness.last_words(), "");
+    assert_eq!(handle.command(say("")), Err(Refused::Closed));
+}
+
+#[test]
+fn smol_dropping_the_driver_kills_the_group_and_ends_the_events() {
+    let (dir, mut witness) = place();
+    let (mut events, driver) = spawn::<Scripted>(stubborn(dir.path()));
+    witness.wait_for(5);
+    drop(driver);
+    assert_eq!(witness.last_words(), "");
+    assert_eq!(events.command(say("")), Err(Refused::Closed));
+    assert!(smol::block_on(events.next()).is_none());
+}
+
+#[test]
+fn smol_dropping_the_events_says_farewell_and_the_driver_ends() {
+    let (dir, _witness) = place();
+    let script = vec![
+        Step::Do(A, Action::Open(Open::spawn(sh(dir.path(), "exec cat")))),
+        Step::Until(A, Until::Exited),
+    ];
+    let (events, driver) = spawn::<Scripted>(script);
+    drop(events.farewell((A, Action::CloseWrite)));
+    smol::block_on(driver);
+}
+
+/// Reads a flood, holds as it is told, and tells how many reads came since it was released.
+struct Flooded {
+    reads: usize,
+    out: Outputs<usize>,
+}
+
+impl Machine for Flooded {
+    type Config = SpawnSpec;
+    type Command = ();
+    type Event = usize;
+
+    fn new(_: Now, spec: SpawnSpec) -> Self {
+        let mut out = Outputs::default();
+        out.act(A, Action::Open(Open::spawn(spec)));
+        Self { reads: 0, out }
+    }
+
+    fn handle(&mut self, _: Now, input: Input<'_>) {
+        match input {
+            Input::Hold(hold) => {
+                self.reads = 0;
+                self.out.act(A, Action::Read(!hold));
+            }
+            Input::Link(_, Heard::Bytes(_)) => {
+                self.reads += 1;
+                self.out.tell(self.reads);
+            }
+            Input::Link(_, Heard::Eof) => {
+                self.out.act(A, Action::Close);
+                self.out.end();
+            }
+            Input::Tick | Input::Link(..) | Input::StoreFailed(_) => {}
+        }
+    }
+
+    fn command(&mut self, _: Now, (): ()) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Option<Output<usize>> {
+        self.out.pop()
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        None
+    }
+}
+
+#[test]
+fn smol_reads_once_and_holds_until_the_event_is_taken() {
+    let (dir, _witness) = place();
+    let (events, driver) = spawn::<Flooded>(sh(dir.path(), "head -c 10000000 /dev/zero"));
+    let reads: Vec<usize> = smol::block_on(async { zip(events.collect::<Vec<_>>(), driver).await.0 });
+    assert!(reads.len() > 100 && reads.iter().all(|reads| *reads == 1), "{reads:?}");
+}
+
+#[test]
+fn smol_drives_many_on_one_executor() {
+    let (dir, _witness) = place();
+    let executor = smol::Executor::new();
+    let machines: Vec<_> = (0..50)
+        .map(|n| {
+            let (events, driver) = spawn::<Flooded>(sh(dir.path(), &format!("head -c {n}00000 /dev/zero")));
+            executor.spawn(driver).detach();
+            executor.spawn(events.count())
+        })
+        .collect();
+    let all = async {
+        for (n, machine) in machines.into_iter().enumerate() {
+            assert!(machine.await >= n);
+        }
+    };
+    smol::block_on(or(all, async { executor.run(std::future::pending()).await }));
+}
