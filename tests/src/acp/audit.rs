@@ -192,6 +192,7 @@ impl Audit<Agent> for AgentAudit {
             | C::Report { .. }
             | C::Announce { .. }
             | C::Withdraw { .. }
+            | C::CompleteElicitation { .. }
             | C::Notify { .. } => self.asked = None,
         }
     }
@@ -208,6 +209,7 @@ impl Audit<Agent> for AgentAudit {
                 | C::Announce { .. }
                 | C::Withdraw { .. }
                 | C::Notify { .. }
+                | C::CompleteElicitation { .. }
                 | C::Shutdown,
             )
             | None => {}
@@ -262,7 +264,12 @@ struct Wire {
 
 impl Default for Wire {
     fn default() -> Self {
-        Self { lines: Lines::new(1 << 20), unanswered: BTreeMap::new(), asked: BTreeSet::new(), leaving: false }
+        Self {
+            lines: Lines::new(1 << 20),
+            unanswered: BTreeMap::new(),
+            asked: BTreeSet::new(),
+            leaving: false,
+        }
     }
 }
 
@@ -294,7 +301,10 @@ impl Wire {
         let id = match rpc::parse(text, 128) {
             Frame::Request { id, .. } => id,
             Frame::Malformed(flaw) if flaw.answer.is_some() => flaw.id,
-            Frame::Malformed(_) | Frame::Notification { .. } | Frame::Response { .. } | Frame::Complaint(_) => {
+            Frame::Malformed(_)
+            | Frame::Notification { .. }
+            | Frame::Response { .. }
+            | Frame::Complaint(_) => {
                 return;
             }
         };
@@ -328,7 +338,9 @@ impl Wire {
             }
             Frame::Notification { .. } => {}
             // The result of a request of id null names no request either.
-            Frame::Malformed(flaw) if flaw.why == "a result for no request" => self.answered(&Id::null(), line),
+            Frame::Malformed(flaw) if flaw.why == "a result for no request" => {
+                self.answered(&Id::null(), line)
+            }
             Frame::Malformed(flaw) => panic!("{} in {line}", flaw.why),
         }
     }

@@ -38,10 +38,19 @@ impl Outcome {
 #[derive(Clone, Copy, Debug)]
 enum Turn {
     Idle,
-    Running { tag: u64, id: u64 },
-    Cancelling { tag: u64, id: u64, until: Time },
+    Running {
+        tag: u64,
+        id: u64,
+    },
+    Cancelling {
+        tag: u64,
+        id: u64,
+        until: Time,
+    },
     /// Given up here; the agent still works on it.
-    GivenUp { id: u64 },
+    GivenUp {
+        id: u64,
+    },
 }
 
 /// Turns of two sessions, as a client has them.
@@ -89,7 +98,9 @@ impl ClientReference {
 
     fn ask(&mut self, s: usize, id: u64) {
         match self.turns[s] {
-            Turn::Cancelling { .. } | Turn::GivenUp { .. } => self.out.write(format!("answer {id} cancelled")),
+            Turn::Cancelling { .. } | Turn::GivenUp { .. } => {
+                self.out.write(format!("answer {id} cancelled"))
+            }
             Turn::Idle | Turn::Running { .. } => {
                 self.asked.push((id, s));
                 self.out.tell(format!("asked {id}"));

@@ -94,7 +94,8 @@ fn run(dice: Dice<'_>, faults: Faults, habits: Habits) -> Run {
     let mut world = World::new(dice, faults);
     let agent_log = log.clone();
     world.program("agent", move |now, _: &SpawnSpec| {
-        let mut app = AgentApp { habits: agent.clone(), turns: BTreeMap::new(), next: 0, log: agent_log.clone() };
+        let mut app =
+            AgentApp { habits: agent.clone(), turns: BTreeMap::new(), next: 0, log: agent_log.clone() };
         let machine = Checked::new(now, (Checks::default(), agent::Config::on_stdio()));
         let hear = move |_: Now, event, say: &mut Vec<agent::Command>| app.hear(event, say);
         Node::new(machine.and(AgentAudit::default()), hear).on_term(|| agent::Command::Shutdown)
@@ -418,23 +419,30 @@ impl AgentApp {
                     say.push(agent::Command::Say { turn, speaker: Speaker::Agent, text });
                 }
                 Step::Report => {
-                    let call = ToolCall { tool_call_id: "c".into(), title: "t".into(), ..ToolCall::default() };
+                    let call =
+                        ToolCall { tool_call_id: "c".into(), title: "t".into(), ..ToolCall::default() };
                     say.push(agent::Command::Report { turn, update: Update::ToolCall(call) });
                 }
                 Step::Ask => {
-                    let option = |option_id: &str, kind| {
-                        PermissionOption { option_id: option_id.into(), name: option_id.into(), kind }
+                    let option = |option_id: &str, kind| PermissionOption {
+                        option_id: option_id.into(),
+                        name: option_id.into(),
+                        kind,
                     };
                     say.push(agent::Command::AskPermission {
                         tag,
                         turn,
                         tool_call: ToolCallUpdate { tool_call_id: "c".into(), ..ToolCallUpdate::default() },
-                        options: vec![option("yes", OptionKind::AllowOnce), option("no", OptionKind::RejectOnce)],
+                        options: vec![
+                            option("yes", OptionKind::AllowOnce),
+                            option("no", OptionKind::RejectOnce),
+                        ],
                     });
                     return;
                 }
                 Step::Read => {
-                    let read = ReadTextFile { session_id: session, path: "/f".into(), line: None, limit: None };
+                    let read =
+                        ReadTextFile { session_id: session, path: "/f".into(), line: None, limit: None };
                     say.push(agent::Command::Request { tag, wanted: ServiceRequest::ReadTextFile(read) });
                     return;
                 }
