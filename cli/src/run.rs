@@ -56,7 +56,7 @@ pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<Exi
         notes.line(&format!("◦ demo agent (built in: no model, no key); try: {}", steps.join(" · ")));
     }
     let mut show =
-        Show { screen, advice, start: Some(start), logins: Vec::new(), asker: None, began, gone: None };
+        Show { screen, advice, start: Some(start), asker: None, began, gone: None };
     let (config, secrets) = match plan {
         Ok(plan) => plan,
         Err(problem) => return Ok(show.failed(problem)),
@@ -91,8 +91,6 @@ struct Show {
     advice: Rc<Advice>,
     /// Until it is shown.
     start: Option<Start>,
-    /// The agent's own ways to log in.
-    logins: Vec<String>,
     asker: Option<Asker>,
     began: Instant,
     /// Why nobody reads any more.
@@ -134,7 +132,6 @@ impl Show {
                 }
                 return;
             }
-            Event::Ready(ref ready) => self.logins = Advice::logins(ready),
             Event::Updated(ref updated) => {
                 if let Some(asker) = &mut self.asker {
                     asker.learn(&updated.update);
@@ -145,7 +142,8 @@ impl Show {
                     asker.decided(decision.request);
                 }
             }
-            Event::SessionOpened(_)
+            Event::Ready(_)
+            | Event::SessionOpened(_)
             | Event::Line(_)
             | Event::Text(_)
             | Event::Stderr(_)
@@ -166,7 +164,7 @@ impl Show {
         // There is no result without a start.
         self.started(None);
         if let Some(problem) = &mut finished.error {
-            self.advice.improve(problem, &self.logins);
+            self.advice.improve(problem);
         }
         self.screen.finished(&finished, self.began.elapsed());
     }
