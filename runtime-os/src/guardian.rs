@@ -96,3 +96,32 @@ while read -r what group; do
 done
 for g; do kill -s KILL -- "-$g"; done
 "#;
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    #[test]
+    fn a_guardian_that_was_killed_is_replaced_and_told_everything() {
+        let sleeper = || Command::new("/bin/sleep").arg("1000").process_group(0).spawn().unwrap();
+        let (mut first, mut second, mut spared) = (sleeper(), sleeper(), sleeper());
+        arm();
+        watch(Pid::from_child(&first));
+        watch(Pid::from_child(&spared));
+        let mut shell = lock().shell.take().unwrap();
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        lock().shell = Some(shell);
+        watch(Pid::from_child(&second));
+        forget(Pid::from_child(&spared));
+        // As if we died.
+        drop(lock().shell.take().unwrap().stdin.take());
+        let killed = [&mut first, &mut second].map(|child| child.wait().unwrap().signal());
+        assert_eq!(killed, [Some(9); 2]);
+        assert_eq!(spared.try_wait().unwrap(), None);
+        spared.kill().unwrap();
+        spared.wait().unwrap();
+    }
+}

@@ -8,7 +8,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use agentline_core::{Address, Graces, Limits, Machine, Open, OpenError, Time};
+use agentline_core::{
+    Action, Address, Graces, Input, Limits, LinkId, Machine, Now, Open, OpenError, Output, Time,
+};
 use agentline_tests::toy::{Heard, Say, Start, Talk};
 use agentline_tests::world::Manners;
 use agentline_tests::{Checked, Checks, Dice, Faults, Handle, Node, World, dice};
@@ -167,6 +169,25 @@ fn a_place_that_is_taken_is_reported() {
     }));
     world.run();
     assert_eq!(failed.get(), Some(OpenError::InUse));
+}
+
+#[test]
+fn a_listener_that_the_system_had_no_room_for_is_opened_again() {
+    let listen = Action::Open(Open::Listen(Address("s".into())));
+    let listens = |session: &mut Session| match session.poll() {
+        Some(Output::Do(LinkId::FIRST, action)) => action == listen && session.poll().is_none(),
+        _ => false,
+    };
+    let mut now = Now::default();
+    let mut session = Session::new(now, Place("s", 1));
+    assert!(listens(&mut session));
+    for error in [OpenError::Busy, OpenError::TooManyFiles] {
+        session.handle(now, Input::Link(LinkId::FIRST, agentline_core::Heard::OpenFailed(error)));
+        assert!(session.poll().is_none());
+        now.mono = session.deadline().expect("a next attempt").0;
+        session.handle(now, Input::Tick);
+        assert!(listens(&mut session));
+    }
 }
 
 /// Passes 2 MB to a listener that takes 64 KiB in 10 ms; returns the peak and how many lines came through.
