@@ -1,7 +1,7 @@
 //! What the runtimes share: every system call that does not wait.
 //!
 //! ```text
-//!   Machine ◄──► Engine ──► Io ──► process · socket · given · store      this crate: never waits
+//!   Machine ◄──► Engine ──► Io ──► process · socket · given · stream     this crate: never waits
 //!                             └──► Watch: tell me when it is ready       a runtime: does nothing else
 //! ```
 //!
@@ -16,6 +16,7 @@ mod io;
 pub mod process;
 pub mod socket;
 mod store;
+mod stream;
 mod watch;
 
 pub use engine::Engine;

@@ -48,7 +48,10 @@ pub fn find(program: &OsStr, path: &OsStr) -> Result<PathBuf, OpenError> {
 }
 
 fn executable(file: &Path) -> Result<(), OpenError> {
-    let found = fs::metadata(file).map_err(|_| OpenError::NotFound)?;
+    let found = fs::metadata(file).map_err(|error| match errno(&error) {
+        Errno::ACCESS => OpenError::NotExecutable,
+        _ => OpenError::NotFound,
+    })?;
     if found.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok() {
         Ok(())
     } else {
