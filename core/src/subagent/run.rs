@@ -430,7 +430,7 @@ impl Run {
     ) {
         let (outcome, error) = match std::mem::replace(&mut self.halt, Halt::No) {
             Halt::No => (outcome, problem),
-            Halt::Cancelled => Outcome::Aborted,
+            Halt::Cancelled => (Outcome::Aborted, None),
             Halt::Failed(problem) => (Outcome::Error, Some(*problem)),
         };
         // A question that nobody answered is part of the result.
