@@ -10,15 +10,17 @@ use std::thread;
 use agentline_core::acp::client::PermissionAsked;
 use agentline_core::acp::update::{ToolCallUpdate, ToolContent};
 use agentline_core::acp::{
-    Json, OptionKind, PermissionOption, PermissionOutcome, PermissionRequest, RequestKey,
+    Json, OptionKind, PermissionOption, PermissionOutcome, PermissionRequest, RequestKey, Update,
 };
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::termios::QueueSelector;
 
-use crate::output::{In, Notes, label, plain};
+use crate::output::{In, Notes, Tools, label, merge, plain};
 
 /// Asks whoever sits at the terminal. An input that has ended says no.
 pub(crate) struct Asker {
+    /// What the agent said of its calls so far.
+    known: Tools,
     queue: Arc<Queue>,
     wake: PipeWriter,
 }
@@ -56,15 +58,20 @@ impl Asker {
         let reader = Reader { input: input.into(), woken };
         let of = Arc::clone(&queue);
         thread::Builder::new().name("agentline-ask".into()).spawn(move || of.serve(reader, answer))?;
-        Ok(Self { queue, wake })
+        Ok(Self { known: Tools::default(), queue, wake })
     }
 
-    /// Asks, after all that was asked before. `known`: what the agent said of the call already.
-    pub(crate) fn ask(&mut self, asked: PermissionAsked, known: Option<&ToolCallUpdate>) {
+    /// Takes news about a call: a question about it may hold no more than its id.
+    pub(crate) fn learn(&mut self, update: &Update) {
+        self.known.hear(update);
+    }
+
+    /// Asks, after all that was asked before.
+    pub(crate) fn ask(&mut self, asked: PermissionAsked) {
         let PermissionAsked { request, mut asked } = asked;
-        if let Some(known) = known {
+        if let Some(known) = self.known.get(&asked.tool_call.tool_call_id) {
             let news = std::mem::replace(&mut asked.tool_call, known.clone());
-            crate::output::merge(&mut asked.tool_call, news);
+            merge(&mut asked.tool_call, news);
         }
         self.queue.lock().push_back(Question { request, asked });
         self.wake();
@@ -328,7 +335,7 @@ mod tests {
         let options: Vec<_> = options.collect();
         let asked = json!({"sessionId": "s", "toolCall": call, "options": options});
         let request = serde_json::from_value(json!(1)).unwrap();
-        Question { request, asked: serde_json::from_value(asked).unwrap() }
+        Question { request, asked: serde_json::from_str(&asked.to_string()).unwrap() }
     }
 
     fn chosen<'a>(question: &'a Question, typed: &str) -> Option<&'a str> {

@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use agentline_blocking::{Driver, Handle, guardian};
-use agentline_core::acp::Update;
 use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_core::subagent::{Command, Event, Finished, Outcome, Policy, Run};
 use agentline_core::trace::{Recording, Tap, Tapped, Traced};
@@ -20,7 +19,7 @@ use agentline_core::trace::{Recording, Tap, Tapped, Traced};
 use crate::args::{self, Format, Global};
 use crate::ask::Asker;
 use crate::failure::{Advice, Whose};
-use crate::output::{Json, Notes, Screen, Start, Text, Tools};
+use crate::output::{Json, Notes, Screen, Start, Text};
 use crate::plan::{Plan, Task, about};
 use crate::signals::{self, Ask};
 
@@ -30,7 +29,7 @@ pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<Exi
     let task = Task::new(args)?;
     let trace = args.trace.as_deref().map(|file| Trace::new(file, notes)).transpose()?;
     if !global.quiet {
-        for name in &task.unset {
+        for name in &task.variables.unset {
             notes.line(&format!("! {} is not set here: the agent does not get it", name.display()));
         }
     }
@@ -52,11 +51,12 @@ pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<Exi
     };
     if global.format() == Format::Json
         && !global.quiet
-        && let Some(line) = advice.next_steps()
+        && let Some(steps) = advice.next_steps()
     {
-        notes.line(&format!("◦ demo agent (built in: no model, no key); {line}"));
+        notes.line(&format!("◦ demo agent (built in: no model, no key); try: {}", steps.join(" · ")));
     }
-    let mut show = Show { screen, advice, start: Some(start), logins: Vec::new(), began, gone: None };
+    let mut show =
+        Show { screen, advice, start: Some(start), asker: None, began, gone: None };
     let (config, secrets) = match plan {
         Ok(plan) => plan,
         Err(problem) => return Ok(show.failed(problem)),
@@ -72,15 +72,17 @@ pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<Exi
         Ok(driver) => driver,
         Err(error) => return Ok(show.failed(internal(&error))),
     };
-    let asker = asks.then(|| asker(args, notes, driver.handle())).transpose();
     let ends = Arc::new(AtomicU8::new(0));
-    match (asker, obey_signals(driver.handle(), Arc::clone(&ends))) {
-        (Ok(asker), Ok(())) => {
-            let finished = show.drive(driver, asker, trace);
-            Ok(show.exit_code(finished, ends.load(Ordering::Relaxed), notes))
-        }
-        (Err(error), _) | (_, Err(error)) => Ok(show.failed(internal(&error))),
+    let asker = asks.then(|| asker(args, notes, driver.handle())).transpose();
+    let ready = asker.and_then(|asker| {
+        show.asker = asker;
+        obey_signals(driver.handle(), notes.clone(), Arc::clone(&ends))
+    });
+    if let Err(error) = ready {
+        return Ok(show.failed(internal(&error)));
     }
+    let code = show.drive(driver, trace);
+    Ok(show.exit_code(code, ends.load(Ordering::Relaxed), notes))
 }
 
 /// A run as it is shown.
@@ -89,8 +91,7 @@ struct Show {
     advice: Rc<Advice>,
     /// Until it is shown.
     start: Option<Start>,
-    /// The agent's own ways to log in.
-    logins: Vec<String>,
+    asker: Option<Asker>,
     began: Instant,
     /// Why nobody reads any more.
     gone: Option<io::Error>,
@@ -98,55 +99,59 @@ struct Show {
 
 impl Show {
     /// Shows what happens until the child is gone; the exit code of the result.
-    fn drive(
-        &mut self,
-        mut driver: Driver<Tap<Run>>,
-        mut asker: Option<Asker>,
-        mut trace: Option<Trace>,
-    ) -> u8 {
-        let mut tools = Tools::default();
+    fn drive(&mut self, mut driver: Driver<Tap<Run>>, mut trace: Option<Trace>) -> u8 {
         let mut code = 0;
         while let Some(told) = driver.next() {
-            let event = match told {
-                Traced::Event(event) => event,
+            match told {
+                Traced::Event(Event::Finished(finished)) => {
+                    code = finished.exit_code();
+                    self.finished(*finished);
+                    self.flush(&driver);
+                }
+                Traced::Event(event) => self.told(event),
                 Traced::Line(line) => {
                     if let Some(trace) = &mut trace {
                         trace.write(&line);
                     }
-                    continue;
-                }
-            };
-            let mut urgent = false;
-            match event {
-                Event::Started(peer) => self.started(peer.pid),
-                Event::PermissionAsked(asked) => {
-                    self.screen.told(Event::PermissionAsked(asked.clone()));
-                    self.flush(&driver);
-                    if let Some(asker) = &mut asker {
-                        let known = tools.get(&asked.asked.tool_call.tool_call_id);
-                        asker.ask(*asked, known);
-                    }
-                }
-                Event::Finished(finished) => {
-                    code = finished.exit_code();
-                    self.finished(*finished);
-                    urgent = true;
-                }
-                event => {
-                    match (&event, &mut asker) {
-                        (Event::PermissionDecided(decision), Some(asker)) => asker.decided(decision.request),
-                        (Event::Updated(updated), Some(_)) => learn(&mut tools, &updated.update),
-                        (Event::Ready(ready), _) => self.logins = Advice::logins(ready),
-                        _ => {}
-                    }
-                    self.screen.told(event);
                 }
             }
-            if urgent || !driver.is_ready() || self.screen.is_full() {
+            if !driver.is_ready() || self.screen.is_full() {
                 self.flush(&driver);
             }
         }
         code
+    }
+
+    fn told(&mut self, event: Event) {
+        match event {
+            Event::Started(peer) => return self.started(peer.pid),
+            Event::PermissionAsked(asked) => {
+                self.screen.before_question();
+                if let Some(asker) = &mut self.asker {
+                    asker.ask(*asked);
+                }
+                return;
+            }
+            Event::Updated(ref updated) => {
+                if let Some(asker) = &mut self.asker {
+                    asker.learn(&updated.update);
+                }
+            }
+            Event::PermissionDecided(ref decision) => {
+                if let Some(asker) = &mut self.asker {
+                    asker.decided(decision.request);
+                }
+            }
+            Event::Ready(_)
+            | Event::SessionOpened(_)
+            | Event::Line(_)
+            | Event::Text(_)
+            | Event::Stderr(_)
+            | Event::Noticed(_)
+            | Event::Finished(_)
+            | Event::Closed(_) => {}
+        }
+        self.screen.told(event);
     }
 
     fn started(&mut self, pid: Option<u32>) {
@@ -159,7 +164,7 @@ impl Show {
         // There is no result without a start.
         self.started(None);
         if let Some(problem) = &mut finished.error {
-            self.advice.improve(problem, &self.logins);
+            self.advice.improve(problem);
         }
         self.screen.finished(&finished, self.began.elapsed());
     }
@@ -208,28 +213,6 @@ impl Show {
     }
 }
 
-fn learn(tools: &mut Tools, update: &Update) {
-    let id = match update {
-        Update::ToolCall(call) => {
-            tools.learn(call.clone().into());
-            &call.tool_call_id
-        }
-        Update::ToolCallUpdate(news) => {
-            tools.learn(news.clone());
-            &news.tool_call_id
-        }
-        Update::Message(..)
-        | Update::Plan(_)
-        | Update::AvailableCommands(_)
-        | Update::CurrentMode(_)
-        | Update::ConfigOptions(_)
-        | Update::SessionInfo(_)
-        | Update::Usage(_)
-        | Update::Other(_) => return,
-    };
-    tools.ended(id);
-}
-
 fn asker(args: &args::Run, notes: &Notes, run: Handle<Tap<Run>>) -> io::Result<Asker> {
     let input: OwnedFd = if args.reads_stdin() {
         File::open("/dev/tty").or_else(|_| File::open("/dev/null"))?.into()
@@ -243,18 +226,21 @@ fn asker(args: &args::Run, notes: &Notes, run: Handle<Tap<Run>>) -> io::Result<A
 }
 
 /// Ctrl-C cancels, and once more it does not wait; what else wants our end gets it.
-fn obey_signals(run: Handle<Tap<Run>>, ends: Arc<AtomicU8>) -> io::Result<()> {
+fn obey_signals(run: Handle<Tap<Run>>, notes: Notes, ends: Arc<AtomicU8>) -> io::Result<()> {
+    let mut says =
+        ["◦ cancelling; Ctrl-C again does not wait for the agent", "◦ ending the agent"].into_iter();
     signals::on_each(run, move |run, ask| {
-        let (command, code) = match ask {
-            Ask::Interrupt => (Command::Cancel, 0),
-            Ask::Terminate => (Command::Dispose, 143),
-            Ask::HangUp => (Command::Dispose, 129),
-        };
-        if code != 0 {
-            ends.store(code, Ordering::Relaxed);
-        }
         // Refused when the run is over.
-        let _ = run.command(command);
+        let _ = match ask {
+            Ask::Interrupt => {
+                notes.over(says.next().unwrap_or_default());
+                run.command(Command::Cancel)
+            }
+            Ask::Terminate | Ask::HangUp => {
+                ends.store(if ask == Ask::Terminate { 143 } else { 129 }, Ordering::Relaxed);
+                run.command(Command::Dispose)
+            }
+        };
     })
 }
 

@@ -97,6 +97,8 @@ impl Screen for Json {
         self.started(start, None);
     }
 
+    fn before_question(&mut self) {}
+
     fn told(&mut self, event: Event) {
         match event {
             Event::Ready(ready) => self.line(&Line::Ready(&Said::of(&ready))),

@@ -8,9 +8,9 @@ mod text;
 mod tools;
 
 pub(crate) use json::{Json, object};
-pub(crate) use notes::Notes;
-pub(crate) use out::Out;
-pub(crate) use paint::{In, Paint, fit, pad, plain, span};
+pub(crate) use notes::{Notes, columns};
+pub(crate) use out::print;
+pub(crate) use paint::{In, Paint, fit, pad, plain, span, width};
 pub(crate) use text::Text;
 pub(crate) use tools::{Tools, label, merge};
 
@@ -42,6 +42,9 @@ pub(crate) trait Screen {
 
     /// What would be started, and is not.
     fn dry_run(&mut self, start: &Start);
+
+    /// A question comes next, on stderr.
+    fn before_question(&mut self);
 
     /// Something happened.
     fn told(&mut self, event: Event);

@@ -1,6 +1,7 @@
 //! Stderr for people: whole lines, and below them what is going on while nothing arrives.
 
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -59,8 +60,7 @@ impl Notes {
 
     /// Columns of a line.
     pub(crate) fn columns(&self) -> usize {
-        let size = self.0.terminal.then(|| terminal_size::terminal_size_of(io::stderr())).flatten();
-        size.map_or(PIPE, |(width, _)| usize::from(width.0).max(20))
+        columns(io::stderr()).unwrap_or(PIPE)
     }
 
     /// Whole lines.
@@ -73,6 +73,14 @@ impl Notes {
         if let What::Question(question) = &below.what {
             let _ = write!(io::stderr(), "{question}");
             below.shown = self.0.terminal;
+        }
+    }
+
+    /// A line in the place of what the terminal itself has put there: the echo of Ctrl-C. In a pipe there is
+    /// none, and nothing is said.
+    pub(crate) fn over(&self, text: &str) {
+        if self.0.terminal {
+            self.line(&format!("\r\x1b[K{text}"));
         }
     }
 
@@ -187,12 +195,15 @@ impl Shared {
         let at = usize::try_from(age.as_millis() / FRAME.as_millis()).unwrap_or_default();
         let turning = FRAMES[at % FRAMES.len()];
         let for_long = if quiet >= LONG { format!("  {}", span(quiet)) } else { String::new() };
-        let columns =
-            terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
         let text = format!("{turning} {label}{for_long}");
-        let text = fit(&text, columns.saturating_sub(1));
+        let text = fit(&text, columns(io::stderr()).unwrap_or(PIPE) - 1);
         let _ = write!(io::stderr(), "\r{}\x1b[K", In(self.paint.dim, text));
     }
+}
+
+/// Columns of a terminal.
+pub(crate) fn columns(of: impl AsFd) -> Option<usize> {
+    terminal_size::terminal_size_of(of).map(|(width, _)| usize::from(width.0).max(NARROW))
 }
 
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
@@ -201,5 +212,7 @@ const FRAME: Duration = Duration::from_millis(100);
 const QUIET: Duration = Duration::from_millis(300);
 /// From here on it says for how long.
 const LONG: Duration = Duration::from_secs(3);
+/// Columns of a terminal that is too narrow for anything.
+const NARROW: usize = 20;
 /// Columns where there is no terminal.
 const PIPE: usize = 80;
