@@ -511,6 +511,10 @@ impl Link {
         };
         out.act(self.id, Action::Signal(signal));
         self.phase = Phase::Leaving { until: now.mono + grace };
+        // Whoever is left goes now, if ever.
+        if let Life::Exited(_, Search::Again { at, next }) = &mut self.life {
+            (*at, *next) = (now.mono + FIRST_LOOK, FIRST_LOOK);
+        }
     }
 
     /// Looks whether anybody of the child's group lives. The next rung waits for the answer: whoever is gone

@@ -9,6 +9,8 @@ pub mod cases;
 pub mod dice;
 pub mod driver_table;
 pub mod invariants;
+pub mod program;
+pub mod scripted;
 pub mod split;
 pub mod toy;
 pub mod transcripts;
