@@ -14,10 +14,12 @@ mod given;
 pub mod guardian;
 mod io;
 pub mod process;
+mod providers;
 pub mod socket;
 mod store;
 mod watch;
 
 pub use engine::Engine;
 pub use given::Given;
+pub use providers::Providers;
 pub use watch::{End, Source, Token, Watch, Way};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::acp::client::{self, PermissionAsked, Ready, Text, Updated};
 use crate::acp::session::{ConfigValue, SessionSetup, SessionState};
 use crate::acp::{Closed, ContentBlock, Json, Notice, OptionKind, PermissionOutcome, RequestKey, SessionId};
-use crate::problem::Problem;
+use crate::problem::{Kind, Phase, Problem};
 
 /// What a run starts from: one child, one session, one prompt.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -244,6 +244,20 @@ pub enum Outcome {
 }
 
 impl Finished {
+    /// The result of a run whose driver is gone.
+    #[must_use]
+    pub fn undriven() -> Self {
+        Self {
+            outcome: Outcome::Error,
+            stop_reason: None,
+            output: String::new(),
+            output_truncated: false,
+            permissions: Vec::new(),
+            usage: None,
+            error: Some(Problem::new(Phase::Prompt, Kind::Internal, "nobody drives the run any more")),
+        }
+    }
+
     /// The exit code of a command that ends with it.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
