@@ -30,7 +30,7 @@ pub(crate) struct Advice {
 }
 
 /// Which agent runs.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) enum Whose {
     #[default]
     Theirs,

@@ -10,6 +10,7 @@ mod output;
 mod plan;
 mod prompt;
 mod run;
+mod show;
 mod signals;
 
 use std::ffi::OsString;

@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::args::{Permission, Run};
 use crate::failure::Whose;
 use crate::find::{self, Found};
-use crate::output::Start;
+use crate::output::{Notes, Start};
 use crate::prompt::{self, Variables};
 
 /// What a command line says by itself: nothing was looked at yet but the files that it names.
@@ -52,6 +52,13 @@ impl Task {
         let variables = prompt::variables(args)?;
         let mcp_servers = args.mcp.as_deref().map(prompt::mcp_servers).transpose()?.unwrap_or_default();
         Ok(Self { prompt: prompt::prompt(args)?, mcp_servers, variables })
+    }
+
+    /// Says what may not be as it was meant.
+    pub(crate) fn warn(&self, notes: &Notes) {
+        for name in &self.variables.unset {
+            notes.line(&format!("! {} is not set here: the agent does not get it", name.display()));
+        }
     }
 
     /// Looks at the workspace and for the agent. `start` is filled in as far as it gets.

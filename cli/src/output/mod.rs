@@ -41,7 +41,7 @@ pub(crate) trait Screen {
     fn started(&mut self, start: &Start, pid: Option<u32>);
 
     /// What would be started, and is not.
-    fn dry_run(&mut self, start: &Start);
+    fn dry_run(&mut self, start: &Start, nothing: &Finished);
 
     /// A question comes next, on stderr.
     fn before_question(&mut self);

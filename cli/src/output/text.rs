@@ -273,7 +273,7 @@ impl Screen for Text {
         self.busy(&label);
     }
 
-    fn dry_run(&mut self, start: &Start) {
+    fn dry_run(&mut self, start: &Start, _: &Finished) {
         let command = start.command.as_deref().map(command_line).unwrap_or_default();
         let withheld =
             if start.withheld.is_empty() { "nothing".to_owned() } else { start.withheld.join(", ") };
