@@ -5,6 +5,7 @@
 //! test, a fuzzer and a committed corpus run the same code.
 
 pub mod cases;
+pub mod control;
 pub mod dice;
 pub mod driver_table;
 pub mod invariants;
