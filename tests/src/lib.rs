@@ -6,6 +6,7 @@
 
 pub mod acp;
 pub mod cases;
+pub mod control;
 pub mod dice;
 pub mod driver_table;
 pub mod invariants;

@@ -166,7 +166,8 @@ fn cancelled_at_any_moment_a_run_ends_once_and_as_cancelled_unless_it_was_over()
 
 #[test]
 fn a_cancel_is_sent_once_and_the_agents_word_is_waited_for() {
-    let mut hand = Hand::after(config(), &[GREETING, SESSION, CHUNK].map(line).each_ref().map(|line| &**line));
+    let mut hand =
+        Hand::after(config(), &[GREETING, SESSION, CHUNK].map(line).each_ref().map(|line| &**line));
     hand.command(Command::Cancel).unwrap();
     assert_eq!(hand.wrote.matches("session/cancel").count(), 1);
     assert!(hand.finished().is_none());
@@ -188,7 +189,9 @@ fn an_answer_counts_for_more_than_the_exit_after_it() {
         assert_eq!((problem.kind, problem.phase), (Kind::NeedsLogin, Phase::Session), "{order:?}");
         assert_eq!(
             problem.hint.as_deref(),
-            Some("start /bin/agent by hand and log in there: Web login, or Terminal login (/bin/agent --acp login --now)")
+            Some(
+                "start /bin/agent by hand and log in there: Web login, or Terminal login (/bin/agent --acp login --now)"
+            )
         );
         assert_eq!(problem.exit_code(), 7);
     }
@@ -229,7 +232,10 @@ fn the_clock_of_the_whole_run_ends_it_and_does_not_overtake_a_failure() {
     let mut hand = Hand::after(timed.clone(), &[&line(GREETING), SESSION, &line(CHUNK)]);
     hand.wait(Duration::from_secs(21));
     let (finished, problem) = (hand.finished().expect("a result"), hand.problem());
-    assert_eq!((finished.outcome, &*finished.output, problem.kind), (Outcome::Error, "so far", Kind::Timeout));
+    assert_eq!(
+        (finished.outcome, &*finished.output, problem.kind),
+        (Outcome::Error, "so far", Kind::Timeout)
+    );
 
     // The child lingers beyond the clock; what it did before is what counts.
     let mut hand = Hand::after(timed, &[&line(GREETING)]);

@@ -31,6 +31,11 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
+    fn real(events: Vec<Event>, workspace: &str) -> Self {
+        let proof = fs::read_to_string(Path::new(workspace).join("proof.txt")).ok();
+        Self { events, proof, took: None }
+    }
+
     /// The result: told once.
     pub(crate) fn finished(&self) -> &Finished {
         let mut told = self.events.iter().filter_map(|event| match event {
@@ -90,18 +95,28 @@ pub(crate) fn simulated(config: Config, mut play: Play) -> Seen {
 pub(crate) fn blocking(config: Config, mut play: Play) -> Seen {
     let workspace = config.setup.cwd.clone();
     let mut driver = Driver::<Run>::new(config).expect("a driver");
-    let ask = |driver: &Driver<Run>, command: Option<Command>| {
-        if let Some(command) = command {
-            let _ = driver.command(command);
-        }
-    };
-    ask(&driver, play(None));
     let mut events = Vec::new();
+    play(None).map(|command| driver.command(command));
     while let Some(event) = driver.next() {
-        ask(&driver, play(Some(&event)));
+        play(Some(&event)).map(|command| driver.command(command));
         events.push(event);
     }
-    Seen { events, proof: fs::read_to_string(Path::new(&workspace).join("proof.txt")).ok(), took: None }
+    Seen::real(events, &workspace)
+}
+
+/// With a real child, on the smol runtime.
+pub(crate) fn smol(config: Config, mut play: Play) -> Seen {
+    let workspace = config.setup.cwd.clone();
+    let (mut told, driver) = agentline_smol::spawn::<Run>(config);
+    let mut events = Vec::new();
+    smol::block_on(smol::future::zip(driver, async {
+        play(None).map(|command| told.command(command));
+        while let Some(event) = told.next().await {
+            play(Some(&event)).map(|command| told.command(command));
+            events.push(event);
+        }
+    }));
+    Seen::real(events, &workspace)
 }
 
 /// A run whose every step is checked.
@@ -169,7 +184,8 @@ impl Audit<Run> for Settles {
                 assert_eq!(finished.outcome == Outcome::Error, finished.error.is_some(), "{finished:?}");
                 // What ended it on our side before the cancel counts for more.
                 let ours = |error: &Problem| matches!(error.kind, Kind::Timeout | Kind::Refused);
-                let aborted = finished.outcome == Outcome::Aborted || finished.error.as_ref().is_some_and(ours);
+                let aborted =
+                    finished.outcome == Outcome::Aborted || finished.error.as_ref().is_some_and(ours);
                 assert!(!self.cancelled || aborted, "{finished:?}");
             }
             Event::Closed(_) => self.closed = true,
