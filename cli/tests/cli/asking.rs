@@ -11,12 +11,12 @@ use crate::rig::{AGENTLINE, Bench, Done, Running, done, text};
 fn asked(bench: &Bench, args: &[&str], before: &str, answers: &[&str]) -> (Vec<String>, Value) {
     let mut command = bench.agentline(&["run", "--json", "-p", "ask"]);
     let mut run = Running::new(command.args(args).stdin(Stdio::piped()));
-    let mut stdin = run.child().stdin.take().unwrap();
-    stdin.write_all(before.as_bytes()).unwrap();
+    let mut stdin = run.child().stdin.take().expect("a pipe");
+    stdin.write_all(before.as_bytes()).expect("a reader");
     let mut shown = Vec::new();
     for answer in answers {
         shown.push(run.until_said("› "));
-        stdin.write_all(answer.as_bytes()).unwrap();
+        stdin.write_all(answer.as_bytes()).expect("a reader");
     }
     drop(stdin);
     let result = run.until("result");

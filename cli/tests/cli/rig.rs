@@ -19,9 +19,9 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        let dir = TempDir::new().unwrap();
+        let dir = TempDir::new().expect("a folder");
         for name in ["home", "work"] {
-            std::fs::create_dir(dir.path().join(name)).unwrap();
+            std::fs::create_dir(dir.path().join(name)).expect("a folder");
         }
         Self { dir }
     }
@@ -33,7 +33,7 @@ impl Bench {
 
     pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
-        std::fs::write(&path, bytes).unwrap();
+        std::fs::write(&path, bytes).expect("a file");
         path
     }
 
@@ -63,14 +63,14 @@ impl Bench {
     fn shell(&self, script: &str, agent: &[&str]) -> (Vec<String>, Witness) {
         let path = self.path("witness");
         let witness = Witness::new(&path);
-        let words = ["--", "/bin/sh", "-c", script, path.to_str().unwrap()];
+        let words = ["--", "/bin/sh", "-c", script, path.to_str().expect("UTF-8")];
         (words.iter().chain(agent).map(|word| (*word).to_owned()).collect(), witness)
     }
 }
 
 /// Runs to the end.
 pub(crate) fn done(command: &mut Command) -> Done {
-    Done::of(command.output().unwrap())
+    Done::of(command.output().expect("it runs"))
 }
 
 /// What a command left behind.
@@ -83,7 +83,7 @@ pub(crate) struct Done {
 
 impl Done {
     fn of(Output { status, stdout, stderr }: Output) -> Self {
-        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
         Self { code: status.code(), out: text(stdout), err: text(stderr) }
     }
 
@@ -99,7 +99,7 @@ impl Done {
         assert_eq!((count("start"), count("result")), (1, 1), "{self:?}");
         assert_eq!(objects[0]["type"], "start", "{self:?}");
         assert_eq!(objects[0]["schemaVersion"], 1);
-        let last = objects.last().unwrap();
+        let last = objects.last().expect("an object");
         assert_eq!(last["type"], "result", "{self:?}");
         last.clone()
     }
@@ -113,16 +113,16 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn new(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
         let stdout = child.stdout.take().map(BufReader::new);
         Self { child, stdout }
     }
 
     /// Reads stdout up to an object of that type.
     pub(crate) fn until(&mut self, kind: &str) -> Value {
-        let stdout = self.stdout.as_mut().unwrap();
+        let stdout = self.stdout.as_mut().expect("a pipe");
         for line in stdout.lines() {
-            let object: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            let object: Value = serde_json::from_str(&line.expect("a line")).expect("an object");
             if object["type"] == kind {
                 return object;
             }
@@ -132,8 +132,8 @@ impl Running {
 
     /// Reads stdout up to that line.
     pub(crate) fn until_line(&mut self, line: &str) {
-        let stdout = self.stdout.as_mut().unwrap();
-        stdout.lines().find(|read| read.as_ref().unwrap() == line).expect(line).unwrap();
+        let stdout = self.stdout.as_mut().expect("a pipe");
+        assert!(stdout.lines().any(|read| read.is_ok_and(|read| read == line)), "no {line}");
     }
 
     /// Reads stderr up to that text.
@@ -141,10 +141,10 @@ impl Running {
         let mut said = Vec::new();
         let mut byte = [0];
         while !String::from_utf8_lossy(&said).ends_with(text) {
-            self.child.stderr.as_mut().unwrap().read_exact(&mut byte).expect(text);
+            self.child.stderr.as_mut().expect("a pipe").read_exact(&mut byte).expect(text);
             said.extend(byte);
         }
-        String::from_utf8(said).unwrap()
+        String::from_utf8(said).expect("UTF-8")
     }
 
     pub(crate) fn child(&mut self) -> &mut Child {
@@ -157,17 +157,17 @@ impl Running {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        kill_process(Pid::from_child(&self.child), signal).expect("it lives");
     }
 
     /// How it ended, and what else it said.
     pub(crate) fn end(mut self) -> (ExitStatus, String, String) {
         let (mut out, mut err) = (String::new(), String::new());
         if let Some(stdout) = &mut self.stdout {
-            stdout.read_to_string(&mut out).unwrap();
+            stdout.read_to_string(&mut out).expect("UTF-8");
         }
-        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-        (self.child.wait().unwrap(), out, err)
+        self.child.stderr.take().expect("a pipe").read_to_string(&mut err).expect("UTF-8");
+        (self.child.wait().expect("it ends"), out, err)
     }
 }
 
@@ -191,5 +191,5 @@ pub(crate) fn timeless(text: &str) -> String {
 }
 
 pub(crate) fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
+    path.to_str().expect("UTF-8")
 }
