@@ -18,6 +18,11 @@ mod handle;
 mod poll;
 mod subagent;
 
+/// The examples of the README are tested here, where they compile.
+#[doc = include_str!("../../README.md")]
+#[cfg(doctest)]
+struct Readme;
+
 pub use agentline_os::{Given, Providers, guardian};
 pub use drive::Driver;
 pub use handle::Handle;
