@@ -96,7 +96,8 @@ impl Machine for Scripted {
     type Event = Exits;
 
     fn new(now: Now, start: Start) -> Self {
-        let info = Implementation { name: "scripted".into(), version: "1".into(), ..Implementation::default() };
+        let info =
+            Implementation { name: "scripted".into(), version: "1".into(), ..Implementation::default() };
         let config = agent::Config { info: Some(info), ..agent::Config::on_stdio() };
         let slow = start.number("--slow-init").map(|millis| now.mono + Duration::from_millis(millis));
         let mut scripted = Self {

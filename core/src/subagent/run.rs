@@ -276,6 +276,10 @@ impl Run {
         match std::mem::take(&mut self.choice) {
             Choice::New => self.open(now, Which::New),
             Choice::Old(session) => self.open(now, reopen(session, &offers)),
+            Choice::Nowhere => {
+                self.finish(Outcome::Completed, None, None, None);
+                self.shut_down(now);
+            }
             Choice::Last => {
                 self.state = State::Choosing(None, offers);
                 self.list(now, None);

@@ -40,7 +40,8 @@ impl Case {
         let mut config = provider.plan(task, |_| true, ambient()).expect("a plan");
         config.client.timeouts.cancel = Some(self.cancel_grace);
         let seen = runtime(config, self.play);
-        let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (self.check)(&seen, &workspace)));
+        let looked =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (self.check)(&seen, &workspace)));
         assert!(looked.is_ok(), "{}: {seen:#?}", self.name);
     }
 
@@ -126,7 +127,10 @@ fn on_text(commands: &'static [Command]) -> impl FnMut(Option<&Event>) -> Option
 
 /// The whole table.
 pub(crate) fn cases() -> Vec<Case> {
-    [endings(), permissions(), cancelling(), leaving(), starting(), workspace()].into_iter().flatten().collect()
+    [endings(), permissions(), cancelling(), leaving(), starting(), workspace()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn endings() -> Vec<Case> {
@@ -148,17 +152,24 @@ fn endings() -> Vec<Case> {
     });
     let mut cases: Vec<Case> = stops.collect();
     cases.extend([
-        case("an answer is the agent's text, in pieces without anything between", "chunks 100").check(|seen, _| {
-            let expected: String = (0..100).map(|number| format!("c{number} ")).collect();
-            assert_eq!(seen.finished().output, expected);
-        }),
-        case("thoughts and tools are no part of the answer", "think; tool look; say done").check(|seen, _| {
-            assert_eq!(seen.finished().output, "done");
-        }),
+        case("an answer is the agent's text, in pieces without anything between", "chunks 100").check(
+            |seen, _| {
+                let expected: String = (0..100).map(|number| format!("c{number} ")).collect();
+                assert_eq!(seen.finished().output, expected);
+            },
+        ),
+        case("thoughts and tools are no part of the answer", "think; tool look; say done").check(
+            |seen, _| {
+                assert_eq!(seen.finished().output, "done");
+            },
+        ),
         case("an exit in the middle of the turn keeps the text", "say bye; die 3").check(|seen, _| {
             let result = seen.finished();
             let problem = result.error.as_ref().expect("a problem");
-            assert_eq!((result.outcome, &*result.output, &result.stop_reason), (Outcome::Error, "bye", &None));
+            assert_eq!(
+                (result.outcome, &*result.output, &result.stop_reason),
+                (Outcome::Error, "bye", &None)
+            );
             assert_eq!((problem.kind, problem.phase), (Kind::Exited, Phase::Prompt));
             assert_eq!(problem.agent_exit, Some(AgentExit::Code(3)));
             assert_eq!(seen.closed().obituary.exit, Some(Exit::Code(3)));
@@ -214,17 +225,20 @@ fn cancelling() -> Vec<Case> {
             .play(on_text(&[Command::Cancel]))
             .check(|seen, _| {
                 let result = seen.finished();
-                assert_eq!((result.outcome, result.stop_reason.as_deref()), (Outcome::Aborted, Some("cancelled")));
+                assert_eq!(
+                    (result.outcome, result.stop_reason.as_deref()),
+                    (Outcome::Aborted, Some("cancelled"))
+                );
                 assert!(seen.took.is_none_or(|took| took.is_zero()));
             }),
         // The published client does not wait for the agent's word; here it is waited for, but not for ever.
-        aborted("or without, when it does not come", "say so far; hang").play(on_text(&[Command::Cancel])).check(
-            |seen, _| {
+        aborted("or without, when it does not come", "say so far; hang")
+            .play(on_text(&[Command::Cancel]))
+            .check(|seen, _| {
                 assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Aborted, "so far"));
                 assert!(seen.took.is_none_or(|took| took == CANCEL_GRACE), "{:?}", seen.took);
                 assert_eq!(seen.closed().obituary.rung, Rung::Eof);
-            },
-        ),
+            }),
         aborted("who cancels twice does not wait", "say so; say  far; hang")
             .play(on_text(&[Command::Cancel, Command::Cancel]))
             .check(|seen, _| {
@@ -237,10 +251,12 @@ fn cancelling() -> Vec<Case> {
             .check(|seen, _| {
                 assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Completed, "done"));
             }),
-        case("cancelled before there is a child", "say never").play(at_start(Command::Cancel)).check(|seen, _| {
-            assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Aborted, ""));
-            assert!(seen.finished_last(), "told before the child was gone");
-        }),
+        case("cancelled before there is a child", "say never").play(at_start(Command::Cancel)).check(
+            |seen, _| {
+                assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Aborted, ""));
+                assert!(seen.finished_last(), "told before the child was gone");
+            },
+        ),
         case("cancelled during the handshake, the run ends with the child", "say never")
             .flags(&["--slow-init", "30"])
             .play(at_start(Command::Cancel))
@@ -265,13 +281,22 @@ fn leaving() -> Vec<Case> {
             let obituary = &seen.closed().obituary;
             assert_eq!((obituary.rung, obituary.group), (rung, Some(Group::Gone)));
             // The last look for the group may be a little late.
-            assert!(seen.took.is_none_or(|took| took >= grace && took < grace + EOF_GRACE), "{:?}", seen.took);
+            assert!(
+                seen.took.is_none_or(|took| took >= grace && took < grace + EOF_GRACE),
+                "{:?}",
+                seen.took
+            );
         })
     };
     vec![
         rude("a polite agent leaves at the end of its input", &[], Rung::Eof, Duration::ZERO),
         rude("one that does not is told to", &["--ignore-eof"], Rung::Term, EOF_GRACE),
-        rude("one that does not hear is killed", &["--ignore-eof", "--trap-term"], Rung::Kill, EOF_GRACE + TERM_GRACE),
+        rude(
+            "one that does not hear is killed",
+            &["--ignore-eof", "--trap-term"],
+            Rung::Kill,
+            EOF_GRACE + TERM_GRACE,
+        ),
         rude("what it leaves behind goes too", &["--grandchild"], Rung::Term, EOF_GRACE),
     ]
 }
@@ -289,7 +314,8 @@ fn starting() -> Vec<Case> {
         // Differs: the published client rejects the start. Here whatever is tried has a result, as it is said
         // to (seed 003).
         failed("a missing command is a result", Kind::NotFound, Phase::Spawn).command("no-such-agent"),
-        failed("an agent that exits at once is a result", Kind::Exited, Phase::Initialize).flags(&["--exit", "0"]),
+        failed("an agent that exits at once is a result", Kind::Exited, Phase::Initialize)
+            .flags(&["--exit", "0"]),
     ]
 }
 

@@ -184,7 +184,8 @@ impl Audit<Run> for Settles {
                 assert_eq!(finished.outcome == Outcome::Error, finished.error.is_some(), "{finished:?}");
                 // What ended it on our side before the cancel counts for more.
                 let ours = |error: &Problem| matches!(error.kind, Kind::Timeout | Kind::Refused);
-                let aborted = finished.outcome == Outcome::Aborted || finished.error.as_ref().is_some_and(ours);
+                let aborted =
+                    finished.outcome == Outcome::Aborted || finished.error.as_ref().is_some_and(ours);
                 assert!(!self.cancelled || aborted, "{finished:?}");
             }
             Event::Closed(_) => self.closed = true,

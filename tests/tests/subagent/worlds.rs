@@ -50,7 +50,8 @@ fn in_a_faulty_world_every_run_settles_once_and_nobody_is_left_behind() {
         let bytes = dice::noise(seed, 300);
         let mut dice = Dice::new(&bytes);
         let config = config(&mut dice);
-        let (cancel, dispose) = (dice.once_in(3).then(|| dice.pause()), dice.once_in(6).then(|| dice.pause()));
+        let (cancel, dispose) =
+            (dice.once_in(3).then(|| dice.pause()), dice.once_in(6).then(|| dice.pause()));
         let mut world = World::new(dice, Faults::ALL);
         world.program(PROGRAM, agent);
         let told = Rc::new(RefCell::new(None));

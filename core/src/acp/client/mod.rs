@@ -327,10 +327,14 @@ impl Client {
 
     fn timed_out(&mut self, now: Now, number: u64) {
         let Some(Asked { ask, .. }) = self.pending.forget(number) else { return };
-        if let Ask::Initialize = ask {
-            return self.fault(now, Fault::TimedOut);
+        match &ask {
+            Ask::Initialize => return self.fault(now, Fault::TimedOut),
+            Ask::Prompt(_, session) if self.sessions.get(session).is_some_and(Session::is_running) => {
+                self.send_cancel(session);
+            }
+            Ask::Prompt(..) => {}
+            Ask::Other(..) => self.withdraw(number),
         }
-        self.withdraw(number);
         self.failed(ask, Failure::TimedOut);
     }
 
