@@ -51,6 +51,9 @@ const TOOL: &str = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sess
 const NO: &str = r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"Internal error","data":{"details":"boom"}}}"#;
 const LOGIN: &str = r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"Authentication required"}}"#;
 
+/// What it does; the kind, the step and what it says about the handshake; words of the message and the hint.
+type Row<'a> = (&'a [Does], Kind, Phase, Handshake, &'a str, &'a str);
+
 #[test]
 fn every_way_to_fail_names_its_kind_and_step_and_what_to_try() {
     use Handshake::{BrokenOff, Failed, NeedsLogin, Succeeded, TimedOut};
@@ -62,7 +65,7 @@ fn every_way_to_fail_names_its_kind_and_step_and_what_to_try() {
     let no_to_session = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}}"#;
     let login_first = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no account"}}"#;
     let no_to_prompt = r#"{"jsonrpc":"2.0","id":2,"error":{"code":400,"message":"bad key"}}"#;
-    let table: &[(&[Does], Kind, Phase, Handshake, &str, &str)] = &[
+    let table: &[Row] = &[
         (&[Fails(OpenError::NotFound)], Kind::NotFound, Phase::Spawn, cannot, "not found", "PATH"),
         (
             &[Fails(OpenError::NotExecutable)],

@@ -11,7 +11,7 @@ use agentline_core::{
 };
 use agentline_tests::Checked;
 
-use crate::rig::watched;
+use crate::rig::{finished, watched};
 
 /// A run and whoever feeds it.
 pub(crate) struct Hand {
@@ -93,10 +93,7 @@ impl Hand {
     }
 
     pub(crate) fn finished(&self) -> Option<&Finished> {
-        self.events.iter().find_map(|event| match event {
-            Event::Finished(finished) => Some(&**finished),
-            _ => None,
-        })
+        self.events.iter().find_map(finished)
     }
 
     pub(crate) fn problem(&self) -> &Problem {
