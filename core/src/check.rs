@@ -137,7 +137,8 @@ pub fn text(event: &Event, language: Language) -> String {
         Event::Finished(finished) => {
             finished.stop_reason.as_ref().map_or_else(String::new, |reason| words.line(words.stopped, reason))
         }
-        Event::Line(_)
+        Event::Started(_)
+        | Event::Line(_)
         | Event::Text(_)
         | Event::PermissionAsked(_)
         | Event::Stderr(_)

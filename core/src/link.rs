@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{Graces, Limits};
 use crate::machine::{
-    Action, Deadline, Exit, Group, Heard, LinkId, Now, Open, OpenError, Outputs, Peer, Signal, Time, soonest,
+    Action, Deadline, Exit, Group, Heard, LinkId, Now, Open, OpenError, Outputs, Peer, Refused, Signal, Time,
+    soonest,
 };
 use crate::outbox::Outbox;
 
@@ -275,6 +276,19 @@ impl Link {
         if self.is_writable() {
             self.outbox.line(self.write, fill);
         }
+    }
+
+    /// Like [`Link::line`], for content that others chose: longer than `most` bytes it is not queued.
+    ///
+    /// # Errors
+    ///
+    /// It is too long. Nothing changed.
+    pub fn line_within(&mut self, most: usize, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refused> {
+        let takes = matches!(self.phase, Phase::Opening { .. } | Phase::Open);
+        if takes && !self.outbox.line_within(self.write, most, fill) {
+            return Err(Refused::Limit("bytes of one line"));
+        }
+        Ok(())
     }
 
     /// Emits the write that may be outstanding. Called once at the end of a step, so that a step is one write.

@@ -15,7 +15,9 @@ use crate::acp::update::Speaker;
 use crate::acp::{
     Closed, ContentBlock, Json, Notice, PermissionRequest, RequestKey, SessionId, StopReason, client::Moment,
 };
-use crate::machine::{Deadline, Ids, Input, Machine, Now, Output, Outputs, Refused, Tag, Time, soonest};
+use crate::machine::{
+    Deadline, Heard, Ids, Input, Machine, Now, Output, Outputs, Refused, Tag, Time, soonest,
+};
 use crate::nest::{Nest, Told};
 use crate::problem::{Kind, Phase, Problem};
 
@@ -113,7 +115,10 @@ impl Machine for Run {
     fn handle(&mut self, now: Now, input: Input<'_>) {
         match input {
             Input::Link(link, heard) => {
-                self.client.handle(now, link, heard);
+                let ours = self.client.handle(now, link, heard);
+                if let (true, Heard::Opened(peer)) = (ours, heard) {
+                    self.out.tell(Event::Started(peer));
+                }
             }
             Input::Hold(hold) => self.client.hold(now, &(), hold),
             Input::Tick | Input::StoreFailed(_) => {}
@@ -273,6 +278,9 @@ impl Run {
     }
 
     fn choose(&mut self, now: Now, offers: AgentCapabilities) {
+        if !offers.prompt_capabilities.embedded_context {
+            self.prompt = std::mem::take(&mut self.prompt).into_iter().map(ContentBlock::linked).collect();
+        }
         match std::mem::take(&mut self.choice) {
             Choice::New => self.open(now, Which::New),
             Choice::Old(session) => self.open(now, reopen(session, &offers)),
@@ -375,17 +383,16 @@ impl Run {
     }
 
     fn finish_turn(&mut self, Stopped { reason, usage, .. }: Stopped) {
-        let (outcome, kind) = match &reason {
-            StopReason::EndTurn => (Outcome::Completed, None),
-            StopReason::MaxTokens => (Outcome::MaxTokens, None),
-            StopReason::Refusal => (Outcome::Refusal, None),
-            StopReason::Cancelled => (Outcome::Aborted, None),
-            StopReason::MaxTurnRequests => (Outcome::Error, Some(Kind::Rpc)),
-            StopReason::Other(_) => (Outcome::Error, Some(Kind::Protocol)),
+        let outcome = match &reason {
+            StopReason::EndTurn => Outcome::Completed,
+            StopReason::MaxTokens => Outcome::MaxTokens,
+            StopReason::Refusal => Outcome::Refusal,
+            StopReason::Cancelled => Outcome::Aborted,
+            StopReason::MaxTurnRequests | StopReason::Other(_) => Outcome::Error,
         };
         let word = reason.as_str();
-        let problem =
-            kind.map(|kind| Problem::new(Phase::Prompt, kind, format!("the agent stopped: {word}")));
+        let problem = (outcome == Outcome::Error)
+            .then(|| Problem::new(Phase::Prompt, Kind::Rpc, format!("the agent stopped: {word}")));
         self.finish(outcome, Some(word.to_owned()), usage, problem);
     }
 

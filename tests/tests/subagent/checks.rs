@@ -355,7 +355,9 @@ fn tools_and_permissions_are_a_line_each_and_any_word_at_the_end_is_good_enough(
 fn programs_get_the_same_as_objects() {
     let command = ["/bin/agent".to_owned(), "--acp".to_owned()];
     let hand = checked(None, &[Opens, Says(GREETING), Exits(Exit::Code(0))]);
-    let Some(Event::Ready(ready)) = hand.events.first() else { panic!("no handshake") };
+    let ready =
+        hand.events.iter().find_map(|event| if let Event::Ready(ready) = event { Some(ready) } else { None });
+    let ready = ready.expect("a handshake");
     assert_eq!(
         serde_json::to_value(Line::check(Some("mine"), &command, ready)).unwrap(),
         serde_json::json!({

@@ -158,6 +158,20 @@ fn cancelled_at_any_moment_a_run_ends_once_and_as_cancelled_unless_it_was_over()
 }
 
 #[test]
+fn what_comes_after_the_end_is_ignored() {
+    let mut hand = Hand::after(config(), &[GREETING, SESSION, END]);
+    hand.gone(Exit::Code(0));
+    assert!(hand.over);
+    let told = hand.events.len();
+    hand.hear(Heard::Opened(Peer::default()));
+    hand.line(CHUNK);
+    hand.gone(Exit::Code(0));
+    assert_eq!(hand.command(Command::Cancel), Err(Refused::Closed));
+    assert_eq!(hand.command(Command::Dispose), Ok(()));
+    assert_eq!(hand.events.len(), told);
+}
+
+#[test]
 fn a_cancel_is_sent_once_and_the_agents_word_is_waited_for() {
     let mut hand = Hand::after(config(), &[GREETING, SESSION, CHUNK]);
     hand.command(Command::Cancel).unwrap();

@@ -180,7 +180,8 @@ impl Audit<Run> for Settles {
             }
             Event::Finished(finished) => self.finished(finished),
             Event::Closed(_) => self.closed = true,
-            Event::Ready(_)
+            Event::Started(_)
+            | Event::Ready(_)
             | Event::SessionOpened(_)
             | Event::Line(_)
             | Event::Updated(_)

@@ -1,0 +1,148 @@
+//! `agentline run`: one prompt, one fresh child, one answer.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Instant;
+
+use agentline_blocking::{Driver, Handle, guardian};
+use agentline_core::problem::{Kind, Phase, Problem};
+use agentline_core::subagent::{Command, Policy, Run};
+use agentline_core::trace::{Recording, Tap, Tapped, Traced};
+
+use crate::args::{self, Format, Global};
+use crate::ask::Asker;
+use crate::failure::Advice;
+use crate::output::{Json, Notes, Screen, Start, Text};
+use crate::plan::{Plan, Task, about};
+use crate::show::Show;
+use crate::signals::{self, Ask};
+
+/// Runs it. A problem that is returned is one of the command line; all others are part of the result.
+pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
+    let began = Instant::now();
+    let task = Task::new(args)?;
+    let trace = args.trace.as_deref().map(|file| Trace::new(file, notes)).transpose()?;
+    if !global.quiet {
+        task.warn(notes);
+    }
+    let mut start = Start::unknown(args);
+    let plan = task.plan(args, &mut start);
+    let advice = Rc::new(Advice {
+        whose: plan.as_ref().map(|plan| plan.whose.clone()).unwrap_or_default(),
+        withheld: start.withheld.clone(),
+        policy: about(args.permission),
+        words: std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),
+    });
+    let screen: Box<dyn Screen> = match global.format() {
+        Format::Json => Box::new(Json::new(notes.clone(), global.quiet, &advice)),
+        Format::Text => Box::new(Text::new(notes.clone(), global.quiet, Rc::clone(&advice))),
+    };
+    let mut show = Show::new(screen, advice, start, began);
+    let ends = Arc::default();
+    match plan {
+        Err(problem) => show.failed(problem),
+        Ok(_) if args.dry_run => show.dry_run(),
+        Ok(plan) => {
+            if let Err(error) = drive(args, plan, trace, notes, &ends, &mut show) {
+                show.failed(Problem::new(Phase::Spawn, Kind::Internal, error.to_string()));
+            }
+        }
+    }
+    Ok(show.exit_code(ends.load(Ordering::Relaxed), notes))
+}
+
+/// Starts the child, and shows what happens until it is gone. `ends`: the exit code, if a signal ends us.
+fn drive(
+    args: &args::Run,
+    plan: Plan,
+    mut trace: Option<Trace>,
+    notes: &Notes,
+    ends: &Arc<AtomicU8>,
+    show: &mut Show,
+) -> io::Result<()> {
+    let Plan { config, secrets, .. } = plan;
+    let asks = config.policy == Policy::Ask;
+    let recording =
+        trace.is_some().then(|| Recording { channel: "acp".into(), role: "subagent".into(), secrets });
+    guardian::arm();
+    let mut driver = Driver::<Tap<Run>>::new(Tapped { config, recording })?;
+    obey_signals(driver.handle(), notes.clone(), Arc::clone(ends))?;
+    if asks {
+        show.ask(asker(args, notes, driver.handle())?);
+    }
+    while let Some(told) = driver.next() {
+        match (told, &mut trace) {
+            (Traced::Event(event), _) => show.told(event),
+            (Traced::Line(line), Some(trace)) => trace.write(&line),
+            (Traced::Line(_), None) => {}
+        }
+        if (show.is_urgent() || !driver.is_ready()) && show.flush() {
+            // Refused when the run is over, and then there is nothing to cancel.
+            let _ = driver.command(Command::Cancel);
+        }
+    }
+    Ok(())
+}
+
+/// Ctrl-C cancels, and once more it does not wait; what else wants our end gets it.
+fn obey_signals(run: Handle<Tap<Run>>, notes: Notes, ends: Arc<AtomicU8>) -> io::Result<()> {
+    let mut says =
+        ["◦ cancelling; Ctrl-C again does not wait for the agent", "◦ ending the agent"].into_iter();
+    signals::on_each(run, move |run, ask| {
+        // Refused when the run is over.
+        let _ = match ask {
+            Ask::Interrupt => {
+                notes.over(says.next().unwrap_or_default());
+                run.command(Command::Cancel)
+            }
+            Ask::Terminate | Ask::HangUp => {
+                ends.store(if ask == Ask::Terminate { 143 } else { 129 }, Ordering::Relaxed);
+                run.command(Command::Dispose)
+            }
+        };
+    })
+}
+
+/// Asks at our stdin, or at the terminal where stdin is the prompt.
+fn asker(args: &args::Run, notes: &Notes, run: Handle<Tap<Run>>) -> io::Result<Asker> {
+    let input: OwnedFd = if args.reads_stdin() {
+        File::open("/dev/tty").or_else(|_| File::open("/dev/null"))?.into()
+    } else {
+        io::stdin().as_fd().try_clone_to_owned()?
+    };
+    Asker::new(notes.clone(), input, move |request, outcome| {
+        // Refused when the question is moot by now.
+        let _ = run.command(Command::Answer { request, outcome });
+    })
+}
+
+/// The file of `--trace`. Only we may read it: masked or not, it holds what was said.
+struct Trace {
+    file: BufWriter<File>,
+    notes: Notes,
+    broken: bool,
+}
+
+impl Trace {
+    fn new(path: &Path, notes: &Notes) -> Result<Self, Problem> {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+        let file = file.map_err(|error| crate::prompt::usage(format!("{}: {error}", path.display())))?;
+        Ok(Self { file: BufWriter::new(file), notes: notes.clone(), broken: false })
+    }
+
+    fn write(&mut self, line: &str) {
+        if !self.broken
+            && let Err(error) = writeln!(self.file, "{line}")
+        {
+            self.broken = true;
+            self.notes.line(&format!("! the trace ends here: {error}"));
+        }
+    }
+}
