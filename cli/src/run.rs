@@ -55,8 +55,7 @@ pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<Exi
     {
         notes.line(&format!("◦ demo agent (built in: no model, no key); try: {}", steps.join(" · ")));
     }
-    let mut show =
-        Show { screen, advice, start: Some(start), asker: None, began, gone: None };
+    let mut show = Show { screen, advice, start: Some(start), asker: None, began, gone: None };
     let (config, secrets) = match plan {
         Ok(plan) => plan,
         Err(problem) => return Ok(show.failed(problem)),
