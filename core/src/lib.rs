@@ -91,6 +91,8 @@
 //! ```
 
 pub mod acp;
+pub mod attach;
+pub mod control;
 pub mod discovery;
 pub mod limits;
 pub mod lines;
@@ -120,5 +122,8 @@ mod tests {
     fn outputs_are_small() {
         assert!(size_of::<Output<acp::client::Event>>() <= 64);
         assert!(size_of::<Output<acp::agent::Event>>() <= 64);
+        assert!(size_of::<Output<attach::server::Event>>() <= 64);
+        assert!(size_of::<Output<attach::client::Event>>() <= 64);
+        assert!(size_of::<Output<attach::caller::Event>>() <= 64);
     }
 }

@@ -37,6 +37,16 @@ impl Lines {
         Feed { lines: self, rest: chunk }
     }
 
+    /// Cuts one line off the front of a chunk and reads it, for a reader that may stop between two lines.
+    /// `None`: the chunk is used up.
+    pub fn cut<T>(&mut self, chunk: &mut &[u8], read: impl FnOnce(Line<'_>) -> T) -> Option<T> {
+        let mut feed = self.feed(chunk);
+        let read = feed.next().map(read);
+        let left = feed.stop();
+        *chunk = chunk.get(chunk.len() - left..).unwrap_or_default();
+        read
+    }
+
     /// The stream has ended: what is left is a line without an end.
     pub fn finish(&mut self) -> Option<Line<'_>> {
         self.take_back();
@@ -223,6 +233,22 @@ mod tests {
         assert_eq!(feed.next(), Some(Line::Text("d")));
         assert_eq!(feed.next(), None);
         assert_eq!(lines.held(), 1);
+    }
+
+    #[test]
+    fn lines_that_are_cut_one_by_one_are_the_same() {
+        let stream = b"ab\n\ncd\r\n0123456789a\nef\n\xff\ngh";
+        for at in 0..=stream.len() {
+            let mut cutter = Lines::new(10);
+            let mut seen = Vec::new();
+            for mut rest in [&stream[..at], &stream[at..]] {
+                while !rest.is_empty() {
+                    seen.extend(cutter.cut(&mut rest, |line| format!("{line:?}")));
+                }
+            }
+            seen.extend(cutter.finish().map(|line| format!("end {line:?}")));
+            assert_eq!(seen, lines(10, stream, &[at]), "{at}");
+        }
     }
 
     #[test]

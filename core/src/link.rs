@@ -208,6 +208,9 @@ impl Link {
     /// `now`, so that a laptop that slept does not skip to SIGKILL.
     pub fn tick<E>(&mut self, now: Now, out: &mut Outputs<E>) -> Report<'static> {
         let mut report = Report::Quiet;
+        if self.is_closed() {
+            return report;
+        }
         if let Inbound::Draining { until } = self.inbound
             && until <= now.mono
         {
@@ -215,7 +218,6 @@ impl Link {
         }
         if let Life::Exited(_, Search::Again { at, next }) = self.life
             && at <= now.mono
-            && !self.is_closed()
         {
             self.look(now, next, out);
         }
@@ -270,7 +272,7 @@ impl Link {
     /// Queues one line; `fill` writes its content without the line end. Sent by the next [`Link::flush`].
     /// Dropped when the peer cannot get it any more.
     pub fn line(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
-        if matches!(self.phase, Phase::Opening { .. } | Phase::Open) {
+        if self.is_writable() {
             self.outbox.line(self.write, fill);
         }
     }
@@ -308,6 +310,13 @@ impl Link {
         }
     }
 
+    /// Ends the link at once: what is unsent is lost, and nothing that the peer still says matters.
+    pub fn cut<E>(&mut self, out: &mut Outputs<E>) {
+        if !self.is_closed() {
+            self.close(None, out);
+        }
+    }
+
     /// Stops or resumes reading, for an owner whose own reader is full. Over when the link leaves.
     pub fn hold<E>(&mut self, now: Now, hold: bool, out: &mut Outputs<E>) {
         if !matches!(self.phase, Phase::Opening { .. } | Phase::Open) {
@@ -328,6 +337,12 @@ impl Link {
     #[must_use]
     pub fn unsent(&self) -> usize {
         self.outbox.queued() + self.in_flight.unwrap_or(0)
+    }
+
+    /// Whether a line that is queued now has a way to the peer.
+    #[must_use]
+    pub const fn is_writable(&self) -> bool {
+        matches!(self.phase, Phase::Opening { .. } | Phase::Open)
     }
 
     /// Whether lines reach the peer.

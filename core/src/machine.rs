@@ -171,7 +171,8 @@ pub enum Heard<'a> {
     Stderr(&'a [u8]),
     /// The outstanding write is with the operating system.
     Written,
-    /// The outstanding write cannot be completed: the peer no longer reads.
+    /// The peer no longer reads, and an outstanding write cannot be completed. Also said without one, by whoever
+    /// sees a socket hang up: it tells a client that has gone from one that has only closed its half.
     WriteFailed,
     /// The child ended and was reaped.
     Exited(Exit),

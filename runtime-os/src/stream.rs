@@ -15,46 +15,54 @@ use crate::watch::{End, Source, Way};
 /// The descriptors of one link, and how far each has come.
 pub(crate) struct Stream<S> {
     /// Where the peer's bytes come from; a socket's go out there too.
-    pub(crate) main: Option<S>,
-    pub(crate) inlet: Inlet,
-    pub(crate) outlet: Outlet<S>,
-    pub(crate) stderr: Option<S>,
-    pub(crate) exit: Option<S>,
-    pub(crate) child: Option<Child>,
-    pub(crate) restore: Option<Restore>,
+    main: Option<S>,
+    inlet: Inlet,
+    outlet: Outlet<S>,
+    process: Option<Process<S>>,
+    restore: Option<Restore>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Inlet {
+enum Inlet {
     Reading,
     Held,
     Ended,
 }
 
+/// Where our bytes go.
 pub(crate) enum Outlet<S> {
     Idle(Sink<S>),
+    /// So many of these bytes are written.
     Writing(Sink<S>, Vec<u8>, usize),
     Shut,
 }
 
+/// What takes our bytes.
 pub(crate) enum Sink<S> {
     /// The socket that we read from.
     Main,
     Own(S),
+    /// A thread, and where it acknowledges each write.
     Thread(SyncSender<Vec<u8>>, S),
 }
 
 impl<S: Source> Stream<S> {
+    pub(crate) const fn new(
+        main: Option<S>,
+        outlet: Outlet<S>,
+        process: Option<Process<S>>,
+        restore: Option<Restore>,
+    ) -> Self {
+        Self { main, inlet: Inlet::Reading, outlet, process, restore }
+    }
+
     pub(crate) const fn socket(main: S) -> Self {
-        Self {
-            main: Some(main),
-            inlet: Inlet::Reading,
-            outlet: Outlet::Idle(Sink::Main),
-            stderr: None,
-            exit: None,
-            child: None,
-            restore: None,
-        }
+        Self::new(Some(main), Outlet::Idle(Sink::Main), None, None)
+    }
+
+    /// Nothing will ever come: the given half was closed.
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.main.is_none()
     }
 
     pub(crate) fn perform(&mut self, action: Action) -> Option<Heard<'static>> {
@@ -73,10 +81,10 @@ impl<S: Source> Stream<S> {
                 None
             }
             Action::Signal(signal) => {
-                self.child.as_ref()?.signal(signal);
+                self.process.as_ref()?.child.signal(signal);
                 None
             }
-            Action::Probe => self.child.as_mut().map(|child| Heard::Group(child.probe())),
+            Action::Probe => self.process.as_mut().map(|process| Heard::Group(process.child.probe())),
             Action::Open(_) | Action::Close => None,
         }
     }
@@ -93,19 +101,8 @@ impl<S: Source> Stream<S> {
             }
             (End::Main | End::Out, Way::Write) => self.go_on_writing(),
             (End::Out, Way::Read) => self.acknowledged(),
-            (End::Stderr, _) => {
-                let n = read(self.stderr.as_ref()?, buffer)?;
-                if n == 0 {
-                    self.stderr = None;
-                    return None;
-                }
-                Some(Heard::Stderr(buffer.get(..n)?))
-            }
-            (End::Exit, _) => {
-                let exit = self.child.as_mut()?.reap()?;
-                self.exit = None;
-                Some(Heard::Exited(exit))
-            }
+            (End::Stderr, _) => self.process.as_mut()?.read_stderr(buffer),
+            (End::Exit, _) => self.process.as_mut()?.exited(buffer),
             (End::Main, Way::Read) => None,
         }
     }
@@ -201,10 +198,49 @@ impl<S: Source> Stream<S> {
         if let Some(main) = &mut self.main {
             main.want(self.inlet == Inlet::Reading, shared)?;
         }
-        for fd in self.stderr.iter_mut().chain(&mut self.exit) {
-            fd.want(true, false)?;
+        self.process.as_mut().map_or(Ok(()), Process::arm)
+    }
+}
+
+/// A child behind a stream.
+pub(crate) struct Process<S> {
+    child: Child,
+    stderr: Option<S>,
+    exit: Option<S>,
+    /// How many reads of standard error may still come before the exit is told.
+    last_words: u8,
+}
+
+impl<S: Source> Process<S> {
+    pub(crate) const fn new(child: Child, stderr: Option<S>, exit: S) -> Self {
+        Self { child, stderr, exit: Some(exit), last_words: LAST_WORDS }
+    }
+
+    fn read_stderr<'a>(&mut self, buffer: &'a mut [u8]) -> Option<Heard<'a>> {
+        let n = read(self.stderr.as_ref()?, buffer)?;
+        if n == 0 {
+            self.stderr = None;
+            return None;
         }
-        Ok(())
+        Some(Heard::Stderr(buffer.get(..n)?))
+    }
+
+    /// What the child said last is the reason for its exit, so it is told first. A grandchild that never
+    /// stops talking does not hide the exit.
+    fn exited<'a>(&mut self, buffer: &'a mut [u8]) -> Option<Heard<'a>> {
+        if self.last_words > 0 {
+            self.last_words -= 1;
+            if let Some(n) = self.stderr.as_ref().and_then(|fd| read(fd, buffer)).filter(|n| *n > 0) {
+                return Some(Heard::Stderr(buffer.get(..n)?));
+            }
+        }
+        let exit = self.child.reap()?;
+        self.exit = None;
+        Some(Heard::Exited(exit))
+    }
+
+    fn arm(&mut self) -> io::Result<()> {
+        self.stderr.iter_mut().chain(&mut self.exit).try_for_each(|fd| fd.want(true, false))
     }
 }
 
@@ -219,3 +255,6 @@ fn read(from: &impl AsFd, buffer: &mut [u8]) -> Option<usize> {
         }
     }
 }
+
+/// A pipe holds 1 MiB at most, which is 16 full reads.
+const LAST_WORDS: u8 = 32;

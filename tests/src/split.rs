@@ -2,36 +2,71 @@
 
 use std::fmt::Debug;
 
-use agentline_core::{Action, Heard, Input, LinkId, Machine, Now, Output};
+use agentline_core::{Action, Heard, Input, LinkId, Machine, Now, Output, Peer};
 
 use crate::dice::Dice;
 use crate::invariants::{Checked, Checks};
+
+/// What a peer says. Between two parts it waits for us, and that is when the application acts on what it was
+/// told: so the cuts within a part change neither.
+#[derive(Clone, Debug)]
+pub struct Wire {
+    bytes: Vec<u8>,
+    /// Where the parts end.
+    ends: Vec<usize>,
+}
+
+impl Wire {
+    /// A stream in parts.
+    pub fn new<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Self {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        for part in parts {
+            bytes.extend_from_slice(part.as_ref());
+            ends.push(bytes.len());
+        }
+        Self { bytes, ends }
+    }
+
+    /// Its parts, each in the pieces that it is cut into.
+    fn cut<'a>(&'a self, cuts: &'a [usize]) -> impl Iterator<Item = Vec<&'a [u8]>> {
+        let mut from = 0;
+        self.ends.iter().map(move |&end| {
+            let within = cuts.iter().copied().filter(move |cut| (from..end).contains(cut));
+            let mut pieces = Vec::new();
+            for to in within.chain([end]) {
+                pieces.push(&self.bytes[std::mem::replace(&mut from, to)..to]);
+            }
+            pieces
+        })
+    }
+}
 
 /// What came of a stream, in two projections. How they interleave may differ, because a pending
 /// acknowledgement delays the next write.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Seen {
-    /// All bytes written.
-    pub written: Vec<u8>,
+    /// All that was written.
+    pub written: String,
     /// Events, and actions other than writes, as they show themselves.
     pub told: Vec<String>,
 }
 
-/// Feeds `wire` to the first link of a machine, in pieces that end at `cuts`, then its end. Writes are
-/// acknowledged at once; `answer` says what the application does about an event.
+/// Feeds a stream to the first link of a machine, in pieces that end at `cuts`, then its end. Links open and
+/// writes are acknowledged at once; `answer` says what the application does about an event, at the end of a part.
 pub fn feed<M: Machine<Event: Debug>>(
     machine: Checked<M>,
-    wire: &[u8],
+    wire: &Wire,
     cuts: &[usize],
     answer: impl Fn(&M::Event) -> Vec<M::Command>,
 ) -> Seen {
-    let mut run = Run { machine, answer, seen: Seen::default() };
+    let mut run = Run { machine, answer, asked: Vec::new(), seen: Seen::default() };
     run.drain();
-    let mut from = 0;
-    for to in cuts.iter().copied().chain([wire.len()]) {
-        let to = to.clamp(from, wire.len());
-        run.hear(Heard::Bytes(&wire[from..to]));
-        from = to;
+    run.act();
+    for pieces in wire.cut(cuts) {
+        for piece in pieces {
+            run.hear(Heard::Bytes(piece));
+        }
+        run.act();
     }
     run.hear(Heard::Eof);
     run.seen
@@ -43,19 +78,20 @@ pub fn feed<M: Machine<Event: Debug>>(
 ///
 /// The machine that `make` makes behaves differently for some cut.
 pub fn every_cut<M: Machine<Event: Debug>>(
-    wire: &[u8],
+    wire: &Wire,
     checks: &Checks,
     make: impl Fn() -> M,
     answer: impl Fn(&M::Event) -> Vec<M::Command> + Copy,
 ) {
     let seen = |cuts: &[usize]| feed(Checked::around(make(), checks.clone()), wire, cuts, answer);
     let whole = seen(&[]);
-    for first in 0..=wire.len() {
-        for second in first..=wire.len() {
+    let length = wire.bytes.len();
+    for first in 0..=length {
+        for second in first..=length {
             assert_eq!(seen(&[first, second]), whole, "cut at {first} and {second}");
         }
     }
-    let bytes: Vec<usize> = (1..wire.len()).collect();
+    let bytes: Vec<usize> = (1..length).collect();
     assert_eq!(seen(&bytes), whole, "cut into bytes");
 }
 
@@ -65,13 +101,13 @@ pub fn every_cut<M: Machine<Event: Debug>>(
 ///
 /// The machine that `make` makes behaves differently.
 pub fn some_cuts<M: Machine<Event: Debug>>(
-    wire: &[u8],
+    wire: &Wire,
     dice: &mut Dice<'_>,
     checks: &Checks,
     make: impl Fn() -> M,
     answer: impl Fn(&M::Event) -> Vec<M::Command> + Copy,
 ) {
-    let cuts = dice.cuts(wire.len(), 16);
+    let cuts = dice.cuts(wire.bytes.len(), 16);
     let seen = |cuts: &[usize]| feed(Checked::around(make(), checks.clone()), wire, cuts, answer);
     assert_eq!(seen(&cuts), seen(&[]), "cut at {cuts:?}");
 }
@@ -79,6 +115,7 @@ pub fn some_cuts<M: Machine<Event: Debug>>(
 struct Run<M: Machine, A> {
     machine: Checked<M>,
     answer: A,
+    asked: Vec<M::Command>,
     seen: Seen,
 }
 
@@ -88,22 +125,31 @@ impl<M: Machine<Event: Debug>, A: Fn(&M::Event) -> Vec<M::Command>> Run<M, A> {
         self.drain();
     }
 
+    fn act(&mut self) {
+        for command in std::mem::take(&mut self.asked) {
+            let done = self.machine.command(Now::default(), command);
+            self.seen.told.push(format!("{done:?}"));
+            self.drain();
+        }
+    }
+
     fn drain(&mut self) {
         while let Some(output) = self.machine.poll() {
             match output {
                 Output::Do(link, Action::Write(bytes)) => {
-                    self.seen.written.extend(bytes);
+                    self.seen.written.push_str(&String::from_utf8_lossy(&bytes));
                     self.machine.handle(Now::default(), Input::Link(link, Heard::Written));
+                }
+                Output::Do(link, Action::Open(_)) => {
+                    let heard = Heard::Opened(Peer::default());
+                    self.machine.handle(Now::default(), Input::Link(link, heard));
                 }
                 Output::Do(link, action) => self.seen.told.push(format!("{link:?} {action:?}")),
                 Output::Store(store) => self.seen.told.push(format!("{store:?}")),
                 Output::End => self.seen.told.push("End".to_owned()),
                 Output::Tell(event) => {
                     self.seen.told.push(format!("{event:?}"));
-                    for command in (self.answer)(&event) {
-                        let done = self.machine.command(Now::default(), command);
-                        self.seen.told.push(format!("{done:?}"));
-                    }
+                    self.asked.extend((self.answer)(&event));
                 }
             }
         }

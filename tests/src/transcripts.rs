@@ -3,10 +3,11 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use agentline_core::{Action, Heard, Input, LinkId, Machine, Now, Output};
+use agentline_core::{Action, Heard, Input, LinkId, Machine, Now, Output, Peer};
 use serde::Deserialize;
 
 use crate::invariants::Checked;
+use crate::split::Wire;
 
 /// A dialogue over one link, as text: `→` a line that the machine writes, `←` a line that its peer writes,
 /// `!` something that the application does, `#` a remark.
@@ -45,7 +46,8 @@ impl Dialogue {
         Self(text.lines().filter_map(step).collect())
     }
 
-    /// Plays the peer's and the application's part, and compares what the machine writes with its own.
+    /// Plays the peer's and the application's part, and compares what the machine writes with its own. Links
+    /// open and writes are acknowledged at once.
     ///
     /// # Panics
     ///
@@ -80,6 +82,10 @@ impl Dialogue {
                     self.0.extend(text.lines().map(|line| Step::Written(line.to_owned())));
                     machine.handle(Now::default(), Input::Link(link, Heard::Written));
                 }
+                Output::Do(link, Action::Open(_)) => {
+                    let heard = Heard::Opened(Peer::default());
+                    machine.handle(Now::default(), Input::Link(link, heard));
+                }
                 Output::Do(..) | Output::Store(_) | Output::Tell(_) | Output::End => {}
             }
         }
@@ -99,7 +105,16 @@ impl fmt::Display for Dialogue {
     }
 }
 
-/// One line of a capture of a real agent.
+/// One run of a real agent.
+#[derive(Clone, Debug)]
+pub struct Capture {
+    /// The agent and the occasion, and which run of it.
+    pub name: String,
+    /// Everything that went over its streams, in order.
+    pub lines: Vec<Captured>,
+}
+
+/// One line of a capture.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Captured {
     /// Milliseconds since the agent was started.
@@ -108,6 +123,19 @@ pub struct Captured {
     pub dir: Direction,
     /// The line, without its end.
     pub line: String,
+}
+
+impl Captured {
+    /// What the recorder remarks in place of a line: `EOF`, `SIGTERM`, `EXIT 0`.
+    #[must_use]
+    pub fn remark(&self) -> Option<&str> {
+        let inner = self.line.strip_prefix('<')?.strip_suffix('>')?;
+        (self.dir != Direction::Err).then_some(inner)
+    }
+
+    fn is_exit(&self) -> bool {
+        self.remark().is_some_and(|remark| remark.starts_with("EXIT"))
+    }
 }
 
 /// Which of a child's three streams a line went over.
@@ -122,19 +150,31 @@ pub enum Direction {
     Err,
 }
 
-/// The captures of a folder below `fixtures`, by name, in order.
+impl Capture {
+    /// What went over one stream, in parts that end where the other side had its say.
+    #[must_use]
+    pub fn spoken(&self, dir: Direction) -> Wire {
+        let said = |line: &&Captured| line.dir != Direction::Err && line.remark().is_none();
+        let lines: Vec<&Captured> = self.lines.iter().filter(said).collect();
+        let parts =
+            lines.chunk_by(|a, b| a.dir == b.dir).filter(|part| part.iter().all(|line| line.dir == dir));
+        Wire::new(parts.map(|part| part.iter().map(|line| line.line.clone() + "\n").collect::<String>()))
+    }
+}
+
+/// The captures of a folder below `fixtures`, in order of their names; a file holds one run after the other.
 ///
 /// # Panics
 ///
 /// The folder is missing, or holds something that is no capture.
 #[must_use]
-pub fn captures(folder: &str) -> Vec<(String, Vec<Captured>)> {
+pub fn captures(folder: &str) -> Vec<Capture> {
     let folder = fixture(folder);
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "ndjson"));
     paths.sort();
-    paths.into_iter().map(|path| (name(&path), capture(&path))).collect()
+    paths.iter().flat_map(|path| runs(path)).collect()
 }
 
 /// A file or folder that the suites keep.
@@ -143,14 +183,52 @@ pub fn fixture(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(path)
 }
 
-fn name(path: &Path) -> String {
-    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+fn runs(path: &Path) -> Vec<Capture> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let file = path.file_stem().unwrap_or_default().to_string_lossy();
+    let mut runs: Vec<Capture> = Vec::new();
+    let mut exited = true;
+    for line in text.lines() {
+        let line: Captured =
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{}: {error}: {line}", path.display()));
+        // What an agent wrote to standard error may be recorded after its exit.
+        if exited && line.dir != Direction::Err {
+            exited = false;
+            runs.push(Capture { name: format!("{file} {}", runs.len() + 1), lines: Vec::new() });
+        }
+        exited |= line.is_exit();
+        runs.last_mut().expect("a run begins with a line of the client").lines.push(line);
+    }
+    runs
 }
 
-fn capture(path: &Path) -> Vec<Captured> {
-    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let line = |line| {
-        serde_json::from_str(line).unwrap_or_else(|error| panic!("{}: {error}: {line}", path.display()))
-    };
-    text.lines().map(line).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invariants::Checks;
+    use crate::toy::{Say, Talk};
+    use agentline_core::{Graces, Limits};
+
+    #[test]
+    fn a_dialogue_is_played_and_shown_as_it_was_written() {
+        let text = "! greet\n→ hello\n← and to you\n! twice\n→ a\n→ b\n";
+        let dialogue = Dialogue::parse(&format!("# A remark.\n\n{text}"));
+        assert_eq!(dialogue.to_string(), text);
+        let talk = Talk::adopt(&Limits::default(), &Graces::default());
+        let checks = Checks { json: false, ..Checks::default() };
+        dialogue.play(&mut Checked::around(talk, checks), |machine, what| {
+            let lines: &[&str] = if what == "greet" { &["hello"] } else { &["a", "b"] };
+            let lines = lines.iter().map(|&line| line.to_owned()).collect();
+            assert_eq!(machine.command(Now::default(), Say::Lines(lines)), Ok(()));
+        });
+    }
+
+    #[test]
+    fn all_captures_are_read() {
+        let captures = captures("acp");
+        assert_eq!(captures.len(), 209);
+        for capture in captures {
+            assert!(capture.lines.iter().any(Captured::is_exit), "{}", capture.name);
+        }
+    }
 }

@@ -22,8 +22,8 @@ fn every_envelope_is_a_frame_that_prints_and_reads_back() {
 #[test]
 fn every_line_of_every_capture_is_a_frame() {
     let mut sound = 0;
-    for (_, lines) in captures("acp") {
-        for line in lines.iter().filter(|line| line.dir != Direction::Err) {
+    for capture in captures("acp") {
+        for line in capture.lines.iter().filter(|line| line.dir != Direction::Err) {
             match rpc::parse(&line.line, 128) {
                 Frame::Request { .. } | Frame::Notification { .. } | Frame::Response { .. } => sound += 1,
                 // Agents print banners; the captures of bad input hold it on purpose.

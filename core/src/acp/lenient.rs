@@ -3,15 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// A bad value counts as absent (`x-deserialize-default-on-error`).
-pub(super) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    let raw = <&'de RawValue>::deserialize(deserializer)?;
-    Ok(serde_json::from_str(raw.get()).unwrap_or_default())
-}
+pub(super) use crate::rpc::or_default;
 
 /// Bad items are left out, and a bad list is an empty one (`x-deserialize-skip-invalid-items`).
 pub(super) fn items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>

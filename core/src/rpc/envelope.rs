@@ -149,7 +149,8 @@ fn rpc_error(raw: &RawValue) -> RpcError {
     })
 }
 
-fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
+/// The value of a JSON string; `None` for other tokens and for half a surrogate pair.
+pub(crate) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
     let token = raw.get();
     match token.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
         Some(plain) if !plain.contains('\\') => Some(Cow::Borrowed(plain)),
@@ -234,7 +235,7 @@ enum Key {
 }
 
 /// Whether brackets nest deeper than `limit` anywhere outside of strings.
-fn is_deeper(line: &[u8], limit: usize) -> bool {
+pub(crate) fn is_deeper(line: &[u8], limit: usize) -> bool {
     let mut depth = 0_usize;
     let mut rest = line.iter();
     while let Some(byte) = rest.next() {

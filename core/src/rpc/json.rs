@@ -55,3 +55,13 @@ impl<'de> Deserialize<'de> for Json {
         Box::deserialize(deserializer).map(Self)
     }
 }
+
+/// For a field whose bad value counts as absent: it must not hide the rest of the message.
+pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    let raw = <&'de RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str(raw.get()).unwrap_or_default())
+}

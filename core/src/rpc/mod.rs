@@ -10,9 +10,12 @@ mod pending;
 mod write;
 
 pub use envelope::{Flaw, Frame, parse};
+pub(crate) use envelope::{is_deeper, text};
 pub use id::Id;
 pub use json::Json;
+pub(crate) use json::or_default;
 pub use pending::Pending;
+pub(crate) use write::append;
 pub use write::{notification, reply, reply_error, request, to_json};
 
 use serde::{Deserialize, Serialize};

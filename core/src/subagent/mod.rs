@@ -1,8 +1,23 @@
 //! One delegated task, one fresh child, nothing left behind (seed 003).
+//!
+//! ```text
+//!  Connecting ──ready──► Choosing ──► Opening ──► Applying ──► Running ──turn over──► Told
+//!      │                  (last)        │            │            │ connection lost     ▲
+//!      └──────────────────────┴─────────┴────────────┴────────────┴──► Lost ────────────┘ the child is gone
+//! ```
+//!
+//! The result is told when the turn ends, before the teardown. What fails without an answer of the agent is told
+//! when the child is gone, since how it went is part of the reason. Either way it is told exactly once.
 
 mod api;
+pub mod env;
+mod failure;
+mod permission;
+pub mod provider;
+mod run;
 
 pub use api::{
     Allow, By, Choice, Command, Config, Decision, Event, Finished, Outcome, Policy, SessionOpened, Setting,
     Verdict,
 };
+pub use run::Run;

@@ -91,7 +91,7 @@ impl Masks {
 
 /// The start of a secret that its stream's end has cut off.
 pub(super) fn cut_off(start: &[u8]) -> &[u8] {
-    if start.len() < LEAST { start } else { PLACEHOLDER.as_bytes() }
+    if start.len() < LEAST { start } else { CUT.as_bytes() }
 }
 
 /// A body of JSON with each secret replaced; one that is no JSON any more is hidden as a whole.
@@ -143,6 +143,8 @@ fn escaped(plain: &[u8]) -> Option<Vec<u8>> {
 
 const NUMBERED: &str = "‹secret ";
 const CLOSE: &str = "›";
+/// Not the whole secret: a replayed machine must not take it for one.
+const CUT: &str = "‹cut secret›";
 /// Shorter strings are everywhere, and hiding them tells where they are.
 const LEAST: usize = 4;
 /// As it is, in a JSON string, and in a line of JSON that is itself shown in one.

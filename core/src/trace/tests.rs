@@ -388,7 +388,7 @@ fn a_secret_that_the_end_cuts_off_is_shown_nowhere() {
         run.heard(last);
         assert!(!run.file().contains("hunt"), "{}", run.file());
         assert!(
-            run.lines.iter().any(|line| line.contains(r#""dir":"err","text":"‹secret›""#)),
+            run.lines.iter().any(|line| line.contains(r#""dir":"err","text":"‹cut secret›""#)),
             "{}",
             run.file()
         );

@@ -112,6 +112,29 @@ fn nobody_is_signalled_once_the_group_is_gone() {
 }
 
 #[test]
+fn nobody_is_signalled_once_the_group_is_gone_though_the_rung_comes_before_the_drain_grace_ends() {
+    let mut rig = Rig::child();
+    rig.leave();
+    rig.pass(2400);
+    rig.exit();
+    rig.hear(Answer(Group::Gone));
+    rig.expect("end stdin, probe");
+    rig.tick_in(1000);
+    rig.expect(r#"close, closed Eof Code(0) Gone "", over"#);
+}
+
+#[test]
+fn what_a_child_did_not_read_dies_with_it() {
+    let mut rig = Rig::child();
+    rig.say(&["stuck"]);
+    rig.say(&["queued"]);
+    rig.exit();
+    rig.hear(Eof);
+    rig.expect("write stuck, ended, end stdin, probe");
+    assert_eq!(rig.unsent(), 0);
+}
+
+#[test]
 fn the_first_exit_counts() {
     let mut rig = Rig::child();
     rig.hear(Exited(Exit::Signal(11)));

@@ -3,6 +3,7 @@
 use agentline_core::machine::Heard::{Bytes, Eof, Group as Answer, Opened, Stderr, WriteFailed, Written};
 use agentline_core::{Group, Peer};
 
+use crate::HOUR;
 use crate::rig::Rig;
 
 #[test]
@@ -54,6 +55,7 @@ fn one_way_down(mut rig: Rig, order: &[&str], group: Group, pause: u64) {
         rig.hear(news);
     }
     rig.exit();
+    rig.pass(HOUR);
     rig.tick();
     rig.expect("");
 }

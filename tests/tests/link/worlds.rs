@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use agentline_core::link::{Obituary, Rung};
 use agentline_core::{Exit, Graces, Group, Limits, Machine, Now, Open, SpawnSpec, Time};
+use agentline_tests::split::{self, Wire};
 use agentline_tests::toy::{Heard, Say, Start, Talk};
 use agentline_tests::world::{Heir, Manners};
-use agentline_tests::{Checked, Checks, Dice, Faults, Node, World, dice, split};
+use agentline_tests::{Checked, Checks, Dice, Faults, Node, World, dice};
 
 const CHECKS: Checks = Checks { json: false, line: 100_000, write: 64 << 10 };
 
@@ -143,12 +144,12 @@ fn how_the_bytes_are_cut_changes_nothing() {
         Heard::Opened | Heard::Failed(_) | Heard::Ended | Heard::Deaf | Heard::Closed(_) => vec![],
     };
     let make = || Talk::adopt(&limits, &Graces::default());
-    let wire = "a\nbc\r\n\n0123456789\n0123456789a\n中🎉\nrest".as_bytes();
-    split::every_cut(wire, &CHECKS, make, echo);
+    let wire = ["a\nbc\r\n\n0123456789\n0123456789a\n中🎉\n", "rest"];
+    split::every_cut(&Wire::new(wire), &CHECKS, make, echo);
     for seed in 0..500 {
         let bytes = dice::noise(seed, 400);
         let mut dice = Dice::new(&bytes);
-        let wire = dice.text(200);
-        split::some_cuts(wire.as_bytes(), &mut dice, &CHECKS, make, echo);
+        let wire = Wire::new([dice.text(200)]);
+        split::some_cuts(&wire, &mut dice, &CHECKS, make, echo);
     }
 }

@@ -22,8 +22,9 @@ fn a_step_is_one_write_and_the_rest_follows_its_acknowledgement() {
 #[test]
 fn a_write_is_within_the_limit_or_one_line() {
     let mut rig = Rig::child();
-    rig.say(&["1234", "6789", "x", "longer than any write", "y", "123456789"]);
-    for write in ["1234+6789", "x", "longer than any write", "y", "123456789"] {
+    rig.say(&["the longest comes first", "1234", "6789", "x", "longer than any write", "y", "12345678"]);
+    let writes = ["the longest comes first", "1234+6789", "x", "longer than any write", "y", "12345678"];
+    for write in writes {
         rig.expect(&format!("write {write}"));
         rig.hear(Written);
     }

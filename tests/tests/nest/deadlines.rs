@@ -115,6 +115,21 @@ fn scan(nest: &Nest<usize, Timer>, key: usize) -> Option<Time> {
     Some(nest.get(&key)?.deadline()?.0)
 }
 
+#[test]
+fn a_child_hears_of_a_hold_once() {
+    let mut nest: Nest<usize, Timer> = Nest::default();
+    let (mut ids, mut out) = (Ids::default(), Outputs::<()>::default());
+    let now = Now::default();
+    nest.insert(0, Timer::new(now, Duration::ZERO));
+    let mut heard = Vec::new();
+    for hold in [true, true, false, false] {
+        assert_eq!(nest.command(now, &0, Set::At(now.mono)), Ok(()));
+        nest.hold(now, &0, hold);
+        heard.push(settle(&mut nest, &mut ids, &mut out).len());
+    }
+    assert_eq!(heard, [1, 0, 1, 0]);
+}
+
 quickcheck! {
     fn the_index_of_deadlines_agrees_with_a_scan(data: Vec<u8>) -> bool {
         agrees_with_a_scan(&data);

@@ -2,14 +2,17 @@
 
 mod deadlines;
 mod gateway;
+mod serve;
 mod session;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
+use agentline_core::machine::Heard as News;
+use agentline_core::nest::{Nest, Told};
 use agentline_core::{
-    Action, Address, Graces, Input, Limits, LinkId, Machine, Now, Open, OpenError, Output, Time,
+    Action, Address, Graces, Ids, Limits, Machine, Now, Open, OpenError, Output, Outputs, Time,
 };
 use agentline_tests::toy::{Heard, Say, Start, Talk};
 use agentline_tests::world::Manners;
@@ -26,7 +29,7 @@ type Fate = Rc<RefCell<Vec<Heard>>>;
 
 /// A session that answers each line with "re".
 fn session(world: &mut World<'_>, place: Place, asked: Rc<Cell<usize>>) -> Handle<Session> {
-    let machine: Checked<Session> = Checked::new(world.now(), (CHECKS, place)).and_refusals();
+    let machine: Checked<Session> = Checked::new(world.now(), (CHECKS, place));
     world.add(Node::new(machine, move |_, event, say| {
         if let Event::Asked(line) = event {
             asked.set(asked.get() + 1);
@@ -172,22 +175,19 @@ fn a_place_that_is_taken_is_reported() {
 }
 
 #[test]
-fn a_listener_that_the_system_had_no_room_for_is_opened_again() {
-    let listen = Action::Open(Open::Listen(Address("s".into())));
-    let listens = |session: &mut Session| match session.poll() {
-        Some(Output::Do(LinkId::FIRST, action)) => action == listen && session.poll().is_none(),
-        _ => false,
-    };
-    let mut now = Now::default();
-    let mut session = Session::new(now, Place("s", 1));
-    assert!(listens(&mut session));
-    for error in [OpenError::Busy, OpenError::TooManyFiles] {
-        session.handle(now, Input::Link(LinkId::FIRST, agentline_core::Heard::OpenFailed(error)));
-        assert!(session.poll().is_none());
-        now.mono = session.deadline().expect("a next attempt").0;
-        session.handle(now, Input::Tick);
-        assert!(listens(&mut session));
-    }
+fn the_links_of_a_child_that_is_gone_are_nobodys() {
+    let (now, mut ids, mut out) = (Now::default(), Ids::default(), Outputs::<()>::default());
+    let mut nest = Nest::default();
+    let how = Some(Open::Connect(Address("s".into())));
+    let start = Start { how, limits: Limits::default(), graces: Graces::default() };
+    nest.insert("child", Talk::new(now, start));
+    while nest.next(&mut ids, &mut out).is_some() {}
+    let Some(Output::Do(link, Action::Open(_))) = out.pop() else { panic!("it opens nothing") };
+    assert!(nest.handle(now, link, News::OpenFailed(OpenError::NotFound)));
+    let told: Vec<_> = std::iter::from_fn(|| nest.next(&mut ids, &mut out)).collect();
+    assert!(matches!(told.last(), Some(("child", Told::Ended))), "{told:?}");
+    assert!(!nest.handle(now, link, News::Eof));
+    assert_eq!((nest.len(), nest.deadline()), (0, None));
 }
 
 /// Passes 2 MB to a listener that takes 64 KiB in 10 ms; returns the peak and how many lines came through.

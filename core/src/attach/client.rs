@@ -1,0 +1,396 @@
+//! The caller's side: one connection, one request at a time.
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::Limits;
+use super::wire::{AgentInfo, Answer, Method, Params, VERSION, welcome};
+use crate::lines::{Line, Lines};
+use crate::link::{Link, Report};
+use crate::machine::{
+    Address, Deadline, Input, LinkId, Machine, Now, Open, OpenError, Output, Outputs, Peer, Refused, Time,
+    soonest,
+};
+use crate::rpc::{self, Frame, Id, RpcError};
+use crate::secret::Secret;
+
+/// Which session to attach to.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Its socket, from its record or a notify event; never made up.
+    pub socket: Address,
+    /// The token that lies beside it.
+    pub token: Secret<String>,
+    /// Who must be listening there before the token is sent; `None`: whoever it is.
+    pub owner: Option<u32>,
+    /// Sizes and times.
+    pub limits: Limits,
+}
+
+/// What may be asked, one at a time. There is no cancel: it would wait behind the prompt it should cancel.
+/// [`Canceller`](super::Canceller) sends it on a connection of its own.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Asks what the session is.
+    Load {
+        /// The session that is meant, if a particular one is.
+        session: Option<String>,
+    },
+    /// Speaks into the session and waits for the end of the turn.
+    Prompt {
+        /// The session that is meant, if a particular one is.
+        session: Option<String>,
+        /// The words.
+        text: String,
+    },
+    /// Asks whether somebody is there.
+    Ping,
+    /// Leaves. A turn goes on without us.
+    Shutdown,
+}
+
+/// What the caller is told.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The token was right; requests can be made.
+    Ready(AgentInfo),
+    /// What came of the request. Exactly one for each that was not refused.
+    Answered(Result<Answer, Failure>),
+    /// A line that answers nothing; worth knowing, needs no reaction.
+    Noticed(&'static str),
+    /// The connection is over. The last event.
+    Closed(Ending),
+}
+
+/// Why a request has no result.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum Failure {
+    /// The session said no.
+    #[error("{0}")]
+    Refused(Box<RpcError>),
+    /// The session's answer makes no sense.
+    #[error("the answer cannot be read")]
+    Unreadable,
+    /// The connection ended first. Whether a prompt was delivered is not known.
+    #[error("no answer: {0}")]
+    Closed(Ending),
+}
+
+/// Why a connection is over.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// We left.
+    #[error("we left")]
+    Left,
+    /// The session closed it.
+    #[error("the session closed the connection")]
+    Lost,
+    /// It never opened.
+    #[error("{0}")]
+    Failed(OpenError),
+    /// The session is at fault.
+    #[error("{0}")]
+    Fault(Fault),
+}
+
+/// What a session did wrong.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// Another user listens at the socket. The token was not sent.
+    #[error("another user listens at the socket")]
+    Impostor(Peer),
+    /// The token was refused.
+    #[error("the token was refused: {0}")]
+    Refused(Box<RpcError>),
+    /// It speaks another version of the channel.
+    #[error("it speaks version {0} of the channel, not {VERSION}")]
+    WrongVersion(u64),
+    /// Its first answer is not that of an attach server.
+    #[error("it is no attach server")]
+    NotAttach,
+    /// It did not answer within [`Limits::answer`].
+    #[error("it does not answer")]
+    TimedOut,
+    /// It wrote a line over [`Limits::link`].
+    #[error("it wrote a line that is too long")]
+    LineTooLong,
+}
+
+/// See [the module](super).
+#[derive(Debug)]
+pub struct Client {
+    target: Target,
+    link: Link,
+    lines: Lines,
+    stage: Stage,
+    /// The number of the next request: those of a connection differ, so that no late answer is mistaken.
+    next: u64,
+    out: Outputs<Event>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Opening,
+    /// The token was sent.
+    Greeting {
+        number: u64,
+        until: Time,
+    },
+    Idle,
+    /// `until`: none for a prompt, which waits in line with those of others.
+    Asking {
+        number: u64,
+        method: Method,
+        until: Option<Time>,
+    },
+    Leaving(Ending),
+    Over,
+}
+
+impl Machine for Client {
+    type Config = Target;
+    type Command = Command;
+    type Event = Event;
+
+    fn new(now: Now, target: Target) -> Self {
+        let mut out = Outputs::default();
+        let how = Open::Connect(target.socket.clone());
+        let Limits { link, graces, .. } = &target.limits;
+        Self {
+            link: Link::open(now, LinkId::FIRST, how, link, graces, &mut out),
+            lines: Lines::new(link.line),
+            stage: Stage::Opening,
+            next: 1,
+            out,
+            target,
+        }
+    }
+
+    fn handle(&mut self, now: Now, input: Input<'_>) {
+        match input {
+            Input::Link(LinkId::FIRST, heard) => {
+                let report = self.link.heard(now, heard, &mut self.out);
+                self.report(now, report);
+            }
+            Input::Hold(full) => self.hold(now, full),
+            Input::Link(..) | Input::Tick | Input::StoreFailed(_) => {}
+        }
+        let report = self.link.tick(now, &mut self.out);
+        self.report(now, report);
+        if let Some((until, _)) = self.silence()
+            && until <= now.mono
+        {
+            self.end(now, Ending::Fault(Fault::TimedOut));
+        }
+        self.step(now);
+    }
+
+    fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+        match command {
+            Command::Load { session } => {
+                self.request(now, Method::Load, &Params::Other { session_id: session.as_deref() })
+            }
+            Command::Prompt { text, .. } if text.trim().is_empty() => {
+                Err(Refused::Invalid("the prompt holds no text"))
+            }
+            Command::Prompt { session, text } => {
+                self.request(now, Method::Prompt, &Params::prompt(session.as_deref(), &text))
+            }
+            Command::Ping => self.request(now, Method::Ping, &Params::Other { session_id: None }),
+            Command::Shutdown => self.leave(now),
+        }
+    }
+
+    fn poll(&mut self) -> Option<Output<Event>> {
+        self.out.pop()
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        soonest(self.link.deadline(), self.silence())
+    }
+}
+
+impl Client {
+    /// Whether a prompt waits for its answer.
+    #[must_use]
+    pub const fn is_prompting(&self) -> bool {
+        matches!(self.stage, Stage::Asking { method: Method::Prompt, .. })
+    }
+
+    /// Makes a request, if it is the time for one.
+    pub(super) fn request(&mut self, now: Now, method: Method, params: &Params<'_>) -> Result<(), Refused> {
+        match self.stage {
+            Stage::Idle => {}
+            Stage::Opening | Stage::Greeting { .. } => return Err(Refused::NotReady),
+            Stage::Asking { .. } => return Err(Refused::Busy),
+            Stage::Leaving(_) | Stage::Over => return Err(Refused::Closed),
+        }
+        let mut line = Vec::new();
+        rpc::request(&mut line, self.next, method.name(), params);
+        if line.len() > self.target.limits.link.line {
+            return Err(Refused::Limit("the prompt is longer than a session takes"));
+        }
+        let until = (method != Method::Prompt).then(|| now.mono + self.target.limits.answer);
+        self.stage = Stage::Asking { number: self.next, method, until };
+        self.next += 1;
+        self.link.line(|buf| buf.append(&mut line));
+        self.step(now);
+        Ok(())
+    }
+
+    /// Leaves; harmless when leaving already.
+    pub(super) fn leave(&mut self, now: Now) -> Result<(), Refused> {
+        if matches!(self.stage, Stage::Over) {
+            return Err(Refused::Closed);
+        }
+        self.end(now, Ending::Left);
+        self.step(now);
+        Ok(())
+    }
+
+    fn report(&mut self, now: Now, report: Report<'_>) {
+        match report {
+            Report::Opened(peer) => self.opened(now, peer),
+            Report::Failed(error) => self.end(now, Ending::Failed(error)),
+            Report::Bytes(bytes) => self.bytes(now, bytes),
+            Report::Ended => {
+                let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
+                if let Some(line) = lines.finish() {
+                    self.line(now, line);
+                }
+                self.end(now, Ending::Lost);
+            }
+            Report::Stderr(_) | Report::Quiet => {}
+        }
+    }
+
+    fn opened(&mut self, now: Now, peer: Peer) {
+        if self.target.owner.is_some() && peer.uid != self.target.owner {
+            return self.end(now, Ending::Fault(Fault::Impostor(peer)));
+        }
+        let params = Params::initialize(self.target.token.expose());
+        let number = self.next;
+        self.next += 1;
+        self.link.line(|buf| rpc::request(buf, number, Method::Initialize.name(), &params));
+        self.stage = Stage::Greeting { number, until: now.mono + self.target.limits.answer };
+    }
+
+    fn bytes(&mut self, now: Now, bytes: &[u8]) {
+        let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
+        let mut feed = lines.feed(bytes);
+        while let Some(line) = feed.next() {
+            self.line(now, line);
+        }
+        self.lines = lines;
+    }
+
+    fn line(&mut self, now: Now, line: Line<'_>) {
+        match line {
+            _ if matches!(self.stage, Stage::Leaving(_) | Stage::Over) => {}
+            Line::Text(text) => self.frame(now, rpc::parse(text, self.target.limits.link.depth)),
+            Line::NotUtf8(_) => self.out.tell(Event::Noticed("not UTF-8")),
+            Line::TooLong => self.end(now, Ending::Fault(Fault::LineTooLong)),
+        }
+    }
+
+    fn frame(&mut self, now: Now, frame: Frame<'_>) {
+        match (frame, &self.stage) {
+            (Frame::Response { id, outcome }, Stage::Greeting { number, .. }) if is(&id, *number) => {
+                self.greeted(now, outcome.map(welcome));
+            }
+            (Frame::Response { id, outcome }, Stage::Asking { number, method, .. }) if is(&id, *number) => {
+                let answer = match outcome {
+                    Ok(result) => Answer::from_result(*method, result).ok_or(Failure::Unreadable),
+                    Err(error) => Err(Failure::Refused(error.into())),
+                };
+                self.answered(answer);
+            }
+            // It names no request, but only one line of ours can be meant.
+            (Frame::Complaint(error), Stage::Greeting { .. }) => self.greeted(now, Err(error)),
+            (Frame::Complaint(error), Stage::Asking { .. }) => {
+                self.answered(Err(Failure::Refused(error.into())));
+            }
+            (Frame::Malformed(flaw), _) => self.out.tell(Event::Noticed(flaw.why)),
+            (Frame::Response { .. } | Frame::Complaint(_), _) => {
+                self.out.tell(Event::Noticed("an answer to nothing"));
+            }
+            (Frame::Request { .. } | Frame::Notification { .. }, _) => {
+                self.out.tell(Event::Noticed("sessions do not ask"));
+            }
+        }
+    }
+
+    fn greeted(&mut self, now: Now, outcome: Result<Option<(u64, AgentInfo)>, RpcError>) {
+        let fault = match outcome {
+            Ok(Some((VERSION, agent))) => {
+                self.stage = Stage::Idle;
+                return self.out.tell(Event::Ready(agent));
+            }
+            Ok(Some((version, _))) => Fault::WrongVersion(version),
+            Ok(None) => Fault::NotAttach,
+            Err(error) => Fault::Refused(error.into()),
+        };
+        self.end(now, Ending::Fault(fault));
+    }
+
+    fn answered(&mut self, answer: Result<Answer, Failure>) {
+        self.stage = Stage::Idle;
+        self.out.tell(Event::Answered(answer));
+    }
+
+    /// The first reason counts.
+    fn end(&mut self, now: Now, ending: Ending) {
+        if matches!(self.stage, Stage::Leaving(_) | Stage::Over) {
+            return;
+        }
+        if matches!(self.stage, Stage::Asking { .. }) {
+            self.out.tell(Event::Answered(Err(Failure::Closed(ending.clone()))));
+        }
+        self.stage = Stage::Leaving(ending);
+        self.link.leave(now, &mut self.out);
+    }
+
+    fn hold(&mut self, now: Now, full: bool) {
+        self.link.hold(now, full, &mut self.out);
+        // Whoever was not read had no chance to answer.
+        let restart = now.mono + self.target.limits.answer;
+        if let Stage::Greeting { until, .. } | Stage::Asking { until: Some(until), .. } = &mut self.stage {
+            *until = restart;
+        }
+    }
+
+    fn silence(&self) -> Option<Deadline> {
+        match self.stage {
+            Stage::Greeting { until, .. } | Stage::Asking { until: Some(until), .. }
+                if !self.link.is_held() =>
+            {
+                Some((until, "answer"))
+            }
+            Stage::Greeting { .. }
+            | Stage::Asking { .. }
+            | Stage::Opening
+            | Stage::Idle
+            | Stage::Leaving(_)
+            | Stage::Over => None,
+        }
+    }
+
+    fn step(&mut self, now: Now) {
+        self.link.flush(now, &mut self.out);
+        if self.link.is_closed() {
+            self.end(now, Ending::Lost);
+            if let Stage::Leaving(ending) = std::mem::replace(&mut self.stage, Stage::Over) {
+                self.out.tell(Event::Closed(ending));
+                self.out.end();
+            }
+        }
+    }
+}
+
+fn is(id: &Id, number: u64) -> bool {
+    id.number() == Some(number)
+}

@@ -1,0 +1,323 @@
+//! One connection of a server: lines, token, refusals. It owns no turn.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::wire::{self, AgentInfo, Answer, HEALTHY, Method, NOT_ADMITTED, Welcome};
+use crate::limits::{Graces, Limits};
+use crate::lines::{Line, Lines};
+use crate::link::{Link, Report};
+use crate::machine::{Deadline, Input, LinkId, Machine, Now, Output, Outputs, Refused};
+use crate::rpc::{self, Frame, Id, RpcError, code};
+use crate::secret::Secret;
+
+/// What all connections of a server have in common.
+#[derive(Debug)]
+pub(super) struct House {
+    pub(super) token: Secret<String>,
+    pub(super) agent: AgentInfo,
+    pub(super) limits: Limits,
+    pub(super) graces: Graces,
+}
+
+/// What a connection asks of the session. It is answered before the next request is looked at: clients may
+/// read answers by their order.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Ask {
+    Load { session: Option<String> },
+    Prompt { session: Option<String>, text: String },
+    Cancel { session: Option<String> },
+}
+
+/// What the session tells a connection.
+#[derive(Debug)]
+pub(super) enum Tell {
+    /// The outcome of what was asked.
+    Answer(Result<Answer, RpcError>),
+    /// The session is over.
+    Leave,
+}
+
+#[derive(Debug)]
+pub(super) struct Conn {
+    house: Arc<House>,
+    link: Link,
+    lines: Lines,
+    stage: Stage,
+    /// Bytes that came behind an open request, from `read` on.
+    inbox: Vec<u8>,
+    read: usize,
+    /// Whoever takes our events is full.
+    full: bool,
+    out: Outputs<Ask>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// No right token yet.
+    Stranger,
+    Admitted,
+    /// The session was asked. `None`: by a notification.
+    Asked(Option<Id>),
+    /// Nothing is read any more.
+    Leaving,
+    Over,
+}
+
+impl Machine for Conn {
+    type Config = Arc<House>;
+    type Command = Tell;
+    type Event = Ask;
+
+    fn new(_: Now, house: Self::Config) -> Self {
+        Self {
+            link: Link::adopt(LinkId::FIRST, &house.limits, &house.graces),
+            lines: Lines::new(house.limits.line),
+            stage: Stage::Stranger,
+            inbox: Vec::new(),
+            read: 0,
+            full: false,
+            out: Outputs::default(),
+            house,
+        }
+    }
+
+    fn handle(&mut self, now: Now, input: Input<'_>) {
+        match input {
+            Input::Link(LinkId::FIRST, heard) => {
+                if let Report::Bytes(bytes) = self.link.heard(now, heard, &mut self.out) {
+                    self.bytes(bytes);
+                }
+            }
+            Input::Hold(full) => self.full = full,
+            Input::Link(..) | Input::Tick | Input::StoreFailed(_) => {}
+        }
+        self.link.tick(now, &mut self.out);
+        self.step(now);
+    }
+
+    fn command(&mut self, now: Now, tell: Tell) -> Result<(), Refused> {
+        match tell {
+            Tell::Answer(outcome) => {
+                let Stage::Asked(id) = &mut self.stage else { return Err(Refused::Closed) };
+                let id = id.take();
+                self.stage = Stage::Admitted;
+                match outcome {
+                    Ok(answer) => self.reply(id.as_ref(), &answer),
+                    Err(error) => self.refuse(id.as_ref(), &error),
+                }
+            }
+            Tell::Leave => self.leave(),
+        }
+        self.step(now);
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Option<Output<Ask>> {
+        self.out.pop()
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        self.link.deadline()
+    }
+}
+
+impl Conn {
+    /// Whether it would be noticed if the client went away. Who only closed its sending half is owed the
+    /// answer all the same, but looks no different from who is gone.
+    pub(super) fn is_watched(&self) -> bool {
+        self.link.is_open() && !self.link.has_ended() && !self.is_stuffed()
+    }
+
+    /// Too much came behind the open request: the rest stays in the pipe until it is answered.
+    fn is_stuffed(&self) -> bool {
+        self.inbox.len() - self.read >= self.house.limits.unsent_soft
+    }
+
+    /// What follows from any change, in this order.
+    fn step(&mut self, now: Now) {
+        self.catch_up();
+        if matches!(self.stage, Stage::Leaving) || self.is_finished() {
+            self.link.leave(now, &mut self.out);
+        }
+        let deaf = self.link.unsent() > self.house.limits.unsent_soft;
+        self.link.hold(now, self.full || deaf || self.is_stuffed(), &mut self.out);
+        self.link.flush(now, &mut self.out);
+        if self.link.is_closed() && !matches!(self.stage, Stage::Over) {
+            self.stage = Stage::Over;
+            self.out.end();
+        }
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        let taken = if self.inbox.is_empty() { self.take(bytes) } else { 0 };
+        self.inbox.drain(..std::mem::take(&mut self.read));
+        self.inbox.extend_from_slice(bytes.get(taken..).unwrap_or_default());
+    }
+
+    /// Goes on with what came behind a request that is answered now.
+    fn catch_up(&mut self) {
+        if !self.inbox.is_empty() && self.is_reading() {
+            let inbox = std::mem::take(&mut self.inbox);
+            self.read += self.take(inbox.get(self.read..).unwrap_or_default());
+            if self.read < inbox.len() {
+                self.inbox = inbox;
+            } else {
+                self.read = 0;
+            }
+        }
+        if self.inbox.is_empty() && self.link.has_ended() && self.is_reading() {
+            // A complete last request counts without its line end.
+            let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
+            if let Some(line) = lines.finish() {
+                self.line(line);
+            }
+        }
+    }
+
+    const fn is_reading(&self) -> bool {
+        matches!(self.stage, Stage::Stranger | Stage::Admitted)
+    }
+
+    const fn is_finished(&self) -> bool {
+        self.link.has_ended() && self.is_reading()
+    }
+
+    /// Takes lines until one has to wait for its answer; says how many bytes that took.
+    fn take(&mut self, bytes: &[u8]) -> usize {
+        let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
+        let mut feed = lines.feed(bytes);
+        while self.is_reading()
+            && let Some(line) = feed.next()
+        {
+            self.line(line);
+        }
+        let left = feed.stop();
+        self.lines = lines;
+        match self.stage {
+            Stage::Stranger | Stage::Admitted | Stage::Asked(_) => bytes.len() - left,
+            Stage::Leaving | Stage::Over => bytes.len(),
+        }
+    }
+
+    fn line(&mut self, line: Line<'_>) {
+        match line {
+            Line::Text(text) => {
+                let house = Arc::clone(&self.house);
+                self.frame(rpc::parse(text, house.limits.depth));
+            }
+            Line::NotUtf8(_) => self.error(&Id::null(), code::PARSE_ERROR, "not UTF-8"),
+            Line::TooLong => {
+                self.error(&Id::null(), code::INVALID_REQUEST, "message too large");
+                self.leave();
+            }
+        }
+    }
+
+    fn frame(&mut self, frame: Frame<'_>) {
+        match frame {
+            Frame::Request { id, method, params } => self.request(Some(id), &method, params),
+            Frame::Notification { method, params } => self.request(None, &method, params),
+            // Nothing is ever asked of a client, so these cannot be answers.
+            Frame::Response { id, .. } => self.error(&id, code::INVALID_REQUEST, "method is missing"),
+            Frame::Complaint(_) => self.error(&Id::null(), code::INVALID_REQUEST, "method is missing"),
+            Frame::Malformed(flaw) => {
+                self.error(&flaw.id, flaw.answer.unwrap_or(code::INVALID_REQUEST), flaw.why);
+            }
+        }
+    }
+
+    /// Without the token nobody learns anything, not even which methods there are.
+    fn request(&mut self, id: Option<Id>, method: &str, params: Option<&RawValue>) {
+        let admitted = matches!(self.stage, Stage::Admitted);
+        let asked = match (Method::from_name(method), admitted) {
+            (Some(Method::Initialize), _) => return self.initialize(id.as_ref(), params),
+            (_, false) => Err(RpcError::new(NOT_ADMITTED, "initialize with the token first")),
+            (None, true) => Err(RpcError::method_not_found(method)),
+            (Some(Method::Ping), true) => return self.reply(id.as_ref(), &HEALTHY),
+            (Some(Method::Load), true) => wire::session(params).map(|session| Ask::Load { session }),
+            (Some(Method::Cancel), true) => wire::session(params).map(|session| Ask::Cancel { session }),
+            (Some(Method::Prompt), true) => {
+                wire::prompt(params).map(|(session, text)| Ask::Prompt { session, text })
+            }
+        };
+        match asked {
+            Ok(ask) => {
+                self.stage = Stage::Asked(id);
+                self.out.tell(ask);
+            }
+            Err(error) => self.refuse(id.as_ref(), &error),
+        }
+    }
+
+    /// Whoever is admitted stays so. A wrong token may be followed by the right one.
+    fn initialize(&mut self, id: Option<&Id>, params: Option<&RawValue>) {
+        let right = wire::token(params).is_some_and(|token| self.house.token.matches(token.as_bytes()));
+        if right {
+            self.stage = Stage::Admitted;
+        }
+        if matches!(self.stage, Stage::Admitted) {
+            let house = Arc::clone(&self.house);
+            self.reply(id, &Welcome::new(&house.agent));
+        } else {
+            self.refuse(id, &RpcError::new(NOT_ADMITTED, "authToken is missing or wrong"));
+        }
+    }
+
+    /// Notifications are never answered.
+    fn reply<R: Serialize>(&mut self, id: Option<&Id>, result: &R) {
+        if let Some(id) = id {
+            self.link.line(|buf| rpc::reply(buf, id, result));
+        }
+    }
+
+    fn refuse(&mut self, id: Option<&Id>, error: &RpcError) {
+        if let Some(id) = id {
+            self.link.line(|buf| rpc::reply_error(buf, id, error));
+        }
+    }
+
+    fn error(&mut self, id: &Id, code: i64, why: &'static str) {
+        self.refuse(Some(id), &RpcError::new(code, why));
+    }
+
+    fn leave(&mut self) {
+        if !matches!(self.stage, Stage::Over) {
+            self.stage = Stage::Leaving;
+            self.inbox = Vec::new();
+            self.read = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Heard;
+
+    #[test]
+    fn what_waits_behind_requests_is_bounded_however_many_there_are() {
+        let house = House {
+            token: Secret::new("t".to_owned()),
+            agent: AgentInfo::default(),
+            limits: Limits { unsent_soft: 1000, ..Limits::default() },
+            graces: Graces::default(),
+        };
+        let mut conn = Conn::new(Now::default(), Arc::new(house));
+        let mut send = |bytes: &[u8]| {
+            let now = Now::default();
+            conn.handle(now, Input::Link(LinkId::FIRST, Heard::Bytes(bytes)));
+            conn.handle(now, Input::Link(LinkId::FIRST, Heard::Written));
+            let _ = conn.command(now, Tell::Answer(Ok(Answer::Done {})));
+            while conn.poll().is_some() {}
+            conn.inbox.len()
+        };
+        send(b"{\"id\":0,\"method\":\"initialize\",\"params\":{\"authToken\":\"t\"}}\n");
+        let load = b"{\"id\":1,\"method\":\"session/load\"}\n";
+        send(&load.repeat(20));
+        // One comes for each that is answered, so it never runs empty.
+        assert!((0..1000).map(|_| send(load)).max() <= Some(1000));
+    }
+}

@@ -1,0 +1,47 @@
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{Graces, Limits as LinkLimits};
+
+/// Every number of the channel. The defaults are those of the protocol's description, where it has one.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Limits {
+    /// Sizes of one connection. A line: 8 MiB with its line end.
+    pub link: LinkLimits,
+    /// How long the steps of a connection's life may take.
+    pub graces: Graces,
+    /// Clients at once, and prompts of clients that are gone. 512: a process stays below the usual 1024
+    /// descriptors.
+    pub connections: usize,
+    /// From handing a prompt to the host until its answer is pending. 600 s.
+    pub wait: Duration,
+    /// After a steered turn, until it is clear that its late words start no turn of their own. 1 s.
+    pub settle: Duration,
+    /// Between two writes of the presence record. 30 s.
+    pub heartbeat: Duration,
+    /// For an answer to anything but a prompt. 10 s: all of them are immediate.
+    pub answer: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let link = LinkLimits {
+            line: (8 << 20) - 1,
+            // The answer to a longest line can hold its id.
+            unsent_hard: 12 << 20,
+            ..LinkLimits::default()
+        };
+        Self {
+            link,
+            // Both ends follow an end of input at once, unless a turn keeps them.
+            graces: Graces { eof: Duration::from_millis(500), ..Graces::default() },
+            connections: 512,
+            wait: Duration::from_secs(600),
+            settle: Duration::from_secs(1),
+            heartbeat: Duration::from_secs(30),
+            answer: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! One client of a server: framing, refusals, order, silence and lag. Knows no command.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::failure::ErrorTag;
+use super::server::Config;
+use super::wire::{self, Answer, Asked, Request, RequestId};
+use crate::lines::Lines;
+use crate::link::{Link, Report};
+use crate::machine::{
+    Deadline, Heard, Input, LinkId, Machine, Now, Output, Outputs, Peer, Refused, Time, soonest,
+};
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    link: Link,
+    lines: Lines,
+    backlog: Backlog,
+    state: State,
+    /// The number of the newest request.
+    newest: u32,
+    /// Whoever takes our events is full.
+    full: bool,
+    config: Arc<Config>,
+    out: Outputs<Event>,
+}
+
+/// Where the conversation stands; the module shows it as a diagram.
+#[derive(Debug)]
+enum State {
+    /// The client may speak, until then.
+    Waiting { until: Time },
+    /// A request is with the application. What the client says meanwhile waits.
+    Answering(Open),
+    /// The answer is a stream. So many frames were dropped since the last one.
+    Streaming { open: Open, lost: u64 },
+    /// Everything is said. The client has until then to take it.
+    Finishing { until: Time },
+    /// The link is leaving.
+    Parted,
+}
+
+/// A request whose answer is not complete.
+#[derive(Debug)]
+struct Open {
+    number: u32,
+    id: Option<RequestId>,
+}
+
+#[derive(Debug)]
+pub(super) enum Event {
+    /// Wants an answer.
+    Requested(u32, Request),
+    /// Nobody waits for the answer any more.
+    Abandoned(u32),
+}
+
+#[derive(Debug)]
+pub(super) enum Command {
+    /// To the request of that number.
+    Answer(u32, Answer),
+    /// The server stops, for that reason.
+    Leave(String),
+}
+
+impl Machine for Connection {
+    type Config = (Peer, Arc<Config>);
+    type Command = Command;
+    type Event = Event;
+
+    fn new(now: Now, (peer, config): Self::Config) -> Self {
+        let mut this = Self {
+            link: Link::adopt(LinkId::FIRST, &config.limits, &config.graces),
+            lines: Lines::new(config.limits.line),
+            backlog: Backlog::default(),
+            state: State::Waiting { until: now.mono + config.idle },
+            newest: 0,
+            full: false,
+            config,
+            out: Outputs::default(),
+        };
+        if this.config.owner.is_some() && this.config.owner != peer.uid {
+            this.part(now);
+        }
+        this
+    }
+
+    fn handle(&mut self, now: Now, input: Input<'_>) {
+        if self.link.is_closed() {
+            return;
+        }
+        match input {
+            Input::Link(LinkId::FIRST, heard) => self.heard(now, heard),
+            Input::Hold(full) => self.hold(now, full),
+            Input::Tick | Input::Link(..) | Input::StoreFailed(_) => {}
+        }
+        self.link.tick(now, &mut self.out);
+        self.tick(now);
+        self.settle(now);
+    }
+
+    fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+        if self.link.is_closed() {
+            return Err(Refused::Closed);
+        }
+        match command {
+            Command::Answer(number, answer) => self.answer(now, number, answer)?,
+            Command::Leave(reason) => self.dismiss(now, reason),
+        }
+        self.settle(now);
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Option<Output<Event>> {
+        self.out.pop()
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        let own = match self.state {
+            State::Waiting { until } if !self.full => Some((until, "idle")),
+            State::Finishing { until } => Some((until, "take the last answer")),
+            State::Waiting { .. } | State::Answering(_) | State::Streaming { .. } | State::Parted => None,
+        };
+        soonest(own, self.link.deadline())
+    }
+}
+
+impl Connection {
+    fn heard(&mut self, now: Now, heard: Heard<'_>) {
+        if heard == Heard::Written {
+            self.restart(now);
+        }
+        match self.link.heard(now, heard, &mut self.out) {
+            Report::Bytes(bytes) => self.bytes(now, bytes),
+            // An unterminated last line is a line, and the end takes its turn behind it.
+            Report::Ended => self.bytes(now, b"\n"),
+            Report::Quiet | Report::Opened(_) | Report::Failed(_) | Report::Stderr(_) => {}
+        }
+    }
+
+    fn hold(&mut self, now: Now, full: bool) {
+        self.full = full;
+        self.restart(now);
+    }
+
+    /// The client did its part: it took an answer, or it was us who kept it waiting.
+    fn restart(&mut self, now: Now) {
+        match &mut self.state {
+            State::Waiting { until } | State::Finishing { until } => *until = now.mono + self.config.idle,
+            State::Answering(_) | State::Streaming { .. } | State::Parted => {}
+        }
+    }
+
+    fn bytes(&mut self, now: Now, bytes: &[u8]) {
+        let left = if self.backlog.is_empty() { self.take(now, bytes) } else { bytes };
+        self.backlog.push(left);
+    }
+
+    /// Goes on with what came while no line could be taken.
+    fn resume(&mut self, now: Now) {
+        if !self.backlog.is_empty() {
+            let backlog = std::mem::take(&mut self.backlog);
+            let left = self.take(now, backlog.rest()).len();
+            self.backlog = backlog.keep(left);
+        }
+    }
+
+    /// Takes lines as long as each can be answered, and returns what is left for later.
+    fn take<'a>(&mut self, now: Now, mut bytes: &'a [u8]) -> &'a [u8] {
+        while !bytes.is_empty() {
+            match self.state {
+                State::Waiting { .. } if self.may_take() => {}
+                State::Waiting { .. } | State::Answering(_) => break,
+                // Nothing is read behind a stream (galley B2, "Streaming").
+                State::Streaming { .. } | State::Finishing { .. } | State::Parted => return &[],
+            }
+            if let Some(asked) = self.lines.cut(&mut bytes, |line| wire::asked(line, &self.config.limits)) {
+                self.asked(now, asked);
+            }
+        }
+        bytes
+    }
+
+    /// Whether there is room for one more request, and for its answer.
+    fn may_take(&self) -> bool {
+        !self.full && self.link.unsent() < self.config.limits.unsent_soft
+    }
+
+    fn asked(&mut self, now: Now, Asked { id, request }: Asked) {
+        match request {
+            Ok(request) => {
+                self.newest = self.newest.wrapping_add(1);
+                self.state = State::Answering(Open { number: self.newest, id });
+                self.out.tell(Event::Requested(self.newest, request));
+            }
+            Err(failure) => {
+                self.say(id.as_ref(), &Answer::Fail(failure));
+                self.restart(now);
+            }
+        }
+    }
+
+    fn answer(&mut self, now: Now, number: u32, answer: Answer) -> Result<(), Refused> {
+        self.check(number, &answer)?;
+        let Some((open, lost)) = self.take_open() else { return Err(Refused::Unknown) };
+        let until = now.mono + self.config.idle;
+        self.state = match answer {
+            Answer::Frame(_) if self.link.unsent() >= self.config.watch => {
+                State::Streaming { open, lost: lost.saturating_add(1) }
+            }
+            Answer::Frame(_) => {
+                self.say(open.id.as_ref(), &answer);
+                State::Streaming { open, lost }
+            }
+            Answer::Reply(_) | Answer::Fail(_) => {
+                self.say(open.id.as_ref(), &answer);
+                State::Waiting { until }
+            }
+            Answer::End(_) => {
+                self.say_lost(&open, lost);
+                self.say(open.id.as_ref(), &answer);
+                State::Finishing { until }
+            }
+        };
+        Ok(())
+    }
+
+    fn check(&self, number: u32, answer: &Answer) -> Result<(), Refused> {
+        let streaming = match &self.state {
+            State::Answering(open) if open.number == number => false,
+            State::Streaming { open, .. } if open.number == number => true,
+            State::Waiting { .. }
+            | State::Answering(_)
+            | State::Streaming { .. }
+            | State::Finishing { .. }
+            | State::Parted => return Err(Refused::Unknown),
+        };
+        match answer {
+            Answer::Reply(_) | Answer::Fail(_) if streaming => {
+                Err(Refused::Invalid("a stream takes frames and an end"))
+            }
+            _ if answer.len() > self.config.answer => Err(Refused::Limit("bytes of an answer")),
+            Answer::Reply(_) | Answer::Fail(_) | Answer::Frame(_) | Answer::End(_) => Ok(()),
+        }
+    }
+
+    /// Takes the open request out, with the frames lost since its last one. Whoever calls sets the next state.
+    fn take_open(&mut self) -> Option<(Open, u64)> {
+        match std::mem::replace(&mut self.state, State::Parted) {
+            State::Answering(open) => Some((open, 0)),
+            State::Streaming { open, lost } => Some((open, lost)),
+            other @ (State::Waiting { .. } | State::Finishing { .. } | State::Parted) => {
+                self.state = other;
+                None
+            }
+        }
+    }
+
+    /// The server stops: what is open gets a last line.
+    fn dismiss(&mut self, now: Now, reason: String) {
+        let last = match self.state {
+            State::Streaming { .. } => Answer::End(reason),
+            State::Waiting { .. } | State::Answering(_) | State::Finishing { .. } | State::Parted => {
+                Answer::fail(ErrorTag::AppUnavailable, "the server is stopping")
+            }
+        };
+        if let Some((open, lost)) = self.take_open() {
+            self.say_lost(&open, lost);
+            self.say(open.id.as_ref(), &last);
+            self.out.tell(Event::Abandoned(open.number));
+        }
+        self.part(now);
+    }
+
+    fn tick(&mut self, now: Now) {
+        match self.state {
+            State::Waiting { until } if until <= now.mono && !self.full => {
+                let message = format!("connection idle > {}s", self.config.idle.as_secs());
+                self.say(None, &Answer::fail(ErrorTag::IdleTimeout, message));
+                self.part(now);
+            }
+            State::Finishing { until } if until <= now.mono => self.part(now),
+            State::Waiting { .. }
+            | State::Answering(_)
+            | State::Streaming { .. }
+            | State::Finishing { .. }
+            | State::Parted => {}
+        }
+    }
+
+    /// The end of every step.
+    fn settle(&mut self, now: Now) {
+        if !self.link.is_open() {
+            self.part(now);
+        }
+        self.resume(now);
+        self.catch_up();
+        if let State::Waiting { until } = self.state
+            && self.link.has_ended()
+            && self.backlog.is_empty()
+        {
+            self.state = State::Finishing { until };
+        }
+        if self.link.unsent() == 0 && matches!(self.state, State::Finishing { .. }) {
+            self.part(now);
+        }
+        let full = self.full || self.backlog.len() >= self.config.limits.write;
+        self.link.hold(now, full, &mut self.out);
+        self.link.flush(now, &mut self.out);
+        if self.link.is_closed() {
+            self.out.end();
+        }
+    }
+
+    /// Tells a watcher that has caught up what it missed.
+    fn catch_up(&mut self) {
+        if let State::Streaming { lost, .. } = self.state
+            && lost > 0
+            && self.link.unsent() < self.config.watch
+            && let Some((open, _)) = self.take_open()
+        {
+            self.say_lost(&open, lost);
+            self.state = State::Streaming { open, lost: 0 };
+        }
+    }
+
+    /// Leaves, whatever is open. Harmless when leaving already.
+    fn part(&mut self, now: Now) {
+        if let Some((open, _)) = self.take_open() {
+            self.out.tell(Event::Abandoned(open.number));
+        }
+        self.state = State::Parted;
+        self.link.leave(now, &mut self.out);
+    }
+
+    fn say_lost(&mut self, open: &Open, lost: u64) {
+        if lost > 0 {
+            self.say(open.id.as_ref(), &Answer::frame(&Lagged { kind: "lagged", lost }));
+        }
+    }
+
+    fn say(&mut self, id: Option<&RequestId>, answer: &Answer) {
+        self.link.line(|buf| wire::answer(buf, id, answer));
+    }
+}
+
+/// What a slow watcher gets in place of the frames it was too slow for.
+#[derive(Serialize)]
+struct Lagged {
+    kind: &'static str,
+    lost: u64,
+}
+
+/// Bytes that came while no line could be taken: at most a pipe's worth and one read.
+#[derive(Debug, Default)]
+struct Backlog {
+    bytes: Vec<u8>,
+    taken: usize,
+}
+
+impl Backlog {
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.taken);
+        self.taken = 0;
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn rest(&self) -> &[u8] {
+        self.bytes.get(self.taken..).unwrap_or_default()
+    }
+
+    /// Without all but the last `left` bytes. One that is used up gives its memory back.
+    fn keep(self, left: usize) -> Self {
+        match left {
+            0 => Self::default(),
+            left => Self { taken: self.bytes.len().saturating_sub(left), ..self },
+        }
+    }
+
+    const fn len(&self) -> usize {
+        self.bytes.len() - self.taken
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

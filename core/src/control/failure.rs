@@ -1,0 +1,208 @@
+//! What went wrong, in the protocol's words, and what a command line makes of it.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The stable identifier of an error. Servers may add some: an unknown one is kept as it came.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ErrorTag {
+    /// Anything without a name of its own; also what a client makes of an answer that says nothing.
+    Internal,
+    /// The line is no request, or the arguments are not what the command takes.
+    InvalidArgs,
+    /// No such session, project or runner.
+    NotFound,
+    /// The server has no database; on the client's side: there is no server.
+    DbUnavailable,
+    /// The runner failed.
+    RunnerError,
+    /// No Python for the runner.
+    PythonNotFound,
+    /// The runner's repository is not where it should be.
+    GaPathInvalid,
+    /// The managed runtime is broken.
+    ManagedRuntimeInvalid,
+    /// The managed runtime has no model.
+    ManagedModelNotConfigured,
+    /// The runner's working directory cannot be entered.
+    BridgeCwdInvalid,
+    /// A path is not text.
+    PathEncoding,
+    /// The runner could not be started.
+    SpawnIo,
+    /// The runner has no pipe.
+    PipeUnavailable,
+    /// The request's schema version is not spoken here.
+    SchemaMismatch,
+    /// No such command.
+    UnknownCommand,
+    /// The server is without its application, or stopping.
+    AppUnavailable,
+    /// The connection was silent for too long.
+    IdleTimeout,
+    /// The session cannot take it now.
+    Busy,
+    /// Somebody else was first.
+    AlreadyAnswered,
+    /// Reserved.
+    NotImplemented,
+    /// One that this version does not know.
+    Unknown(String),
+}
+
+impl ErrorTag {
+    /// Every tag that has a name here.
+    pub const KNOWN: [Self; 20] = [
+        Self::Internal,
+        Self::InvalidArgs,
+        Self::NotFound,
+        Self::DbUnavailable,
+        Self::RunnerError,
+        Self::PythonNotFound,
+        Self::GaPathInvalid,
+        Self::ManagedRuntimeInvalid,
+        Self::ManagedModelNotConfigured,
+        Self::BridgeCwdInvalid,
+        Self::PathEncoding,
+        Self::SpawnIo,
+        Self::PipeUnavailable,
+        Self::SchemaMismatch,
+        Self::UnknownCommand,
+        Self::AppUnavailable,
+        Self::IdleTimeout,
+        Self::Busy,
+        Self::AlreadyAnswered,
+        Self::NotImplemented,
+    ];
+
+    /// The word on the wire.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.row().0
+    }
+
+    /// The status of a command line that ends with this error.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        self.row().1
+    }
+
+    /// The one table: word and exit status (seed 002, "error discriminants"; galley B3).
+    fn row(&self) -> (&str, u8) {
+        match self {
+            Self::Internal => ("internal", 1),
+            Self::InvalidArgs => ("invalid_args", 2),
+            Self::NotFound => ("not_found", 3),
+            Self::DbUnavailable => ("db_unavailable", 4),
+            Self::RunnerError => ("runner_error", 5),
+            Self::PythonNotFound => ("python_not_found", 5),
+            Self::GaPathInvalid => ("ga_path_invalid", 5),
+            Self::ManagedRuntimeInvalid => ("managed_runtime_invalid", 5),
+            Self::ManagedModelNotConfigured => ("managed_model_not_configured", 5),
+            Self::BridgeCwdInvalid => ("bridge_cwd_invalid", 5),
+            Self::PathEncoding => ("path_encoding", 5),
+            Self::SpawnIo => ("spawn_io", 5),
+            Self::PipeUnavailable => ("pipe_unavailable", 5),
+            Self::SchemaMismatch => ("schema_mismatch", 1),
+            Self::UnknownCommand => ("unknown_command", 1),
+            Self::AppUnavailable => ("app_unavailable", 1),
+            Self::IdleTimeout => ("idle_timeout", 1),
+            Self::Busy => ("busy", 1),
+            Self::AlreadyAnswered => ("already_answered", 1),
+            Self::NotImplemented => ("not_implemented", 1),
+            Self::Unknown(word) => (word, 1),
+        }
+    }
+}
+
+impl From<&str> for ErrorTag {
+    fn from(word: &str) -> Self {
+        let known = Self::KNOWN.into_iter().find(|tag| tag.as_str() == word);
+        known.unwrap_or_else(|| Self::Unknown(word.to_owned()))
+    }
+}
+
+impl fmt::Display for ErrorTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for ErrorTag {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for ErrorTag {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|word| Self::from(&*word))
+    }
+}
+
+/// A refusal in the protocol's words: a server gives it, a client gets it.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message} ({tag})")]
+pub struct Failure {
+    /// What kind of failure. Branch on this.
+    #[serde(rename = "error")]
+    pub tag: ErrorTag,
+    /// For people.
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure.
+    #[must_use]
+    pub fn new(tag: ErrorTag, message: impl Into<String>) -> Self {
+        Self { tag, message: message.into() }
+    }
+
+    /// The request or its arguments cannot be taken.
+    #[must_use]
+    pub fn invalid_args(why: impl Into<String>) -> Self {
+        Self::new(ErrorTag::InvalidArgs, why)
+    }
+
+    /// The server has no such command.
+    #[must_use]
+    pub fn unknown_command(command: &str) -> Self {
+        Self::new(ErrorTag::UnknownCommand, format!("unknown command '{command}'"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_word_and_its_tag_are_one_to_one() {
+        let words: BTreeSet<_> = ErrorTag::KNOWN.iter().map(ErrorTag::as_str).collect();
+        assert_eq!(words.len(), ErrorTag::KNOWN.len());
+        for tag in ErrorTag::KNOWN {
+            assert_eq!(ErrorTag::from(tag.as_str()), tag);
+            assert_eq!(serde_json::from_str::<ErrorTag>(&format!("\"{tag}\"")).unwrap(), tag);
+        }
+    }
+
+    #[test]
+    fn an_unknown_tag_is_kept_and_exits_with_1() {
+        let tag = ErrorTag::from("goal_conflict");
+        assert_eq!(tag, ErrorTag::Unknown("goal_conflict".to_owned()));
+        assert_eq!((tag.as_str(), tag.exit_code()), ("goal_conflict", 1));
+        assert_eq!(serde_json::to_string(&tag).unwrap(), "\"goal_conflict\"");
+    }
+
+    #[test]
+    fn the_exit_codes_are_the_protocols() {
+        let with = |code| ErrorTag::KNOWN.iter().filter(|tag| tag.exit_code() == code).count();
+        assert_eq!([1, 2, 3, 4, 5].map(with), [8, 1, 1, 1, 9]);
+        assert_eq!(ErrorTag::InvalidArgs.exit_code(), 2);
+        assert_eq!(ErrorTag::NotFound.exit_code(), 3);
+        assert_eq!(ErrorTag::DbUnavailable.exit_code(), 4);
+        assert_eq!(ErrorTag::PipeUnavailable.exit_code(), 5);
+    }
+}

@@ -1,0 +1,459 @@
+//! The machine of one run.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use super::api::{
+    Choice, Command, Config, Decision, Event, Finished, Outcome, Policy, SessionOpened, Setting,
+};
+use super::failure::{self, Lost};
+use crate::acp::client::{self, Answer, Client, Failure, Stopped, TurnEnded, Which};
+use crate::acp::session::{
+    AgentCapabilities, ConfigValue, SessionInfo, SessionList, SessionSetup, SessionState,
+};
+use crate::acp::update::Speaker;
+use crate::acp::{
+    Closed, ContentBlock, Json, Notice, PermissionRequest, RequestKey, SessionId, StopReason, client::Moment,
+};
+use crate::machine::{
+    Deadline, Heard, Ids, Input, Machine, Now, Output, Outputs, Refused, Tag, Time, soonest,
+};
+use crate::nest::{Nest, Told};
+use crate::problem::{Kind, Phase, Problem};
+
+/// One prompt to one fresh child.
+#[derive(Debug)]
+pub struct Run {
+    client: Nest<(), Client>,
+    ids: Ids,
+    state: State,
+    halt: Halt,
+    setup: SessionSetup,
+    choice: Choice,
+    settings: VecDeque<Setting>,
+    prompt: Vec<ContentBlock>,
+    pub(super) policy: Policy,
+    timeout: Option<(Time, Duration)>,
+    output: Answered,
+    pub(super) asked: BTreeMap<RequestKey, PermissionRequest>,
+    pub(super) decisions: Vec<Decision>,
+    bad_line: Option<String>,
+    pub(super) out: Outputs<Event>,
+}
+
+#[derive(Debug)]
+enum State {
+    Connecting,
+    /// Looking for the latest session of the workspace.
+    Choosing(Option<SessionInfo>, AgentCapabilities),
+    Opening,
+    Applying(SessionId, SessionState),
+    Running(SessionId),
+    /// The connection is over or about to be; the child's end is waited for.
+    Lost(Lost),
+    /// The result is told.
+    Told,
+}
+
+/// Whether the run was ended from our side, and why.
+#[derive(Debug)]
+pub(super) enum Halt {
+    No,
+    Cancelled,
+    Failed(Box<Problem>),
+}
+
+/// The answer so far.
+#[derive(Debug)]
+struct Answered {
+    text: String,
+    limit: usize,
+    truncated: bool,
+}
+
+impl Answered {
+    fn add(&mut self, piece: &str) {
+        let room = self.limit - self.text.len();
+        let fits = piece.floor_char_boundary(room.min(piece.len()));
+        let (kept, lost) = piece.split_at(if self.truncated { 0 } else { fits });
+        self.text.push_str(kept);
+        self.truncated |= !lost.is_empty();
+    }
+}
+
+impl Machine for Run {
+    type Config = Config;
+    type Command = Command;
+    type Event = Event;
+
+    fn new(now: Now, config: Config) -> Self {
+        let Config { client, setup, session, settings, prompt, policy, timeout, output_limit } = config;
+        let mut nest = Nest::default();
+        nest.insert((), Client::new(now, client));
+        let mut run = Self {
+            client: nest,
+            ids: Ids::default(),
+            state: State::Connecting,
+            halt: Halt::No,
+            setup,
+            choice: session,
+            settings: settings.into(),
+            prompt,
+            policy,
+            timeout: timeout.map(|timeout| (now.mono + timeout, timeout)),
+            output: Answered { text: String::new(), limit: output_limit, truncated: false },
+            asked: BTreeMap::new(),
+            decisions: Vec::new(),
+            bad_line: None,
+            out: Outputs::default(),
+        };
+        run.settle(now);
+        run
+    }
+
+    fn handle(&mut self, now: Now, input: Input<'_>) {
+        match input {
+            Input::Link(link, heard) => {
+                if let Heard::Opened(peer) = heard {
+                    self.out.tell(Event::Started(peer));
+                }
+                self.client.handle(now, link, heard);
+            }
+            Input::Hold(hold) => self.client.hold(now, &(), hold),
+            Input::Tick | Input::StoreFailed(_) => {}
+        }
+        self.client.tick(now);
+        self.settle(now);
+        if self.timeout.is_some_and(|(at, _)| at <= now.mono) {
+            self.timed_out(now);
+            self.settle(now);
+        }
+    }
+
+    fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+        let done = self.obey(now, command);
+        self.settle(now);
+        done
+    }
+
+    fn poll(&mut self) -> Option<Output<Event>> {
+        self.out.pop()
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        let timeout = self.timeout.map(|(at, _)| (at, "the whole run"));
+        soonest(timeout, self.client.deadline())
+    }
+}
+
+impl Run {
+    fn settle(&mut self, now: Now) {
+        while let Some(((), told)) = self.client.next(&mut self.ids, &mut self.out) {
+            match told {
+                Told::Event(event) => self.event(now, event),
+                Told::Ended => self.out.end(),
+            }
+        }
+    }
+
+    fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+        match command {
+            Command::Cancel => self.cancel(now),
+            Command::Answer { request, outcome } => self.answered_by_user(now, request, outcome),
+            Command::Dispose => {
+                if !matches!(self.state, State::Told) {
+                    self.halt(now, Halt::Cancelled);
+                }
+                self.shut_down(now);
+                Ok(())
+            }
+        }
+    }
+
+    fn cancel(&mut self, now: Now) -> Result<(), Refused> {
+        match &self.state {
+            State::Told => Err(Refused::Closed),
+            State::Running(session) if matches!(self.halt, Halt::No) => {
+                let cancel = client::Command::Cancel { session: session.clone() };
+                self.halt = Halt::Cancelled;
+                self.client.command(now, &(), cancel)
+            }
+            State::Connecting
+            | State::Choosing(..)
+            | State::Opening
+            | State::Applying(..)
+            | State::Running(_)
+            | State::Lost(_) => {
+                self.halt(now, Halt::Cancelled);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the run from our side; the first reason counts.
+    pub(super) fn halt(&mut self, now: Now, why: Halt) {
+        if matches!(self.halt, Halt::No) {
+            self.halt = why;
+        }
+        self.shut_down(now);
+    }
+
+    fn shut_down(&mut self, now: Now) {
+        // Refused when the connection is leaving already.
+        let _ = self.client.command(now, &(), client::Command::Shutdown);
+    }
+
+    fn timed_out(&mut self, now: Now) {
+        let Some((_, timeout)) = self.timeout.take() else { return };
+        if !matches!(self.state, State::Told) {
+            let message = format!("the run took longer than {timeout:?}");
+            let problem =
+                Problem::new(self.phase(), Kind::Timeout, message).hint("give it more time: --timeout");
+            self.halt(now, Halt::Failed(Box::new(problem)));
+        }
+    }
+
+    const fn phase(&self) -> Phase {
+        match &self.state {
+            State::Connecting => Phase::Initialize,
+            State::Choosing(..) | State::Opening | State::Applying(..) => Phase::Session,
+            State::Running(_) => Phase::Prompt,
+            State::Lost(lost) => lost.phase,
+            State::Told => Phase::Teardown,
+        }
+    }
+
+    fn event(&mut self, now: Now, event: client::Event) {
+        use client::Event as From;
+        match event {
+            From::Ready(ready) => {
+                let offers = ready.capabilities.clone();
+                self.out.tell(Event::Ready(ready));
+                self.choose(now, offers);
+            }
+            From::Line(line) => self.out.tell(Event::Line(line)),
+            From::Text(text) => {
+                if text.moment == Moment::Turn && text.speaker == Speaker::Agent {
+                    self.output.add(&text.text);
+                }
+                self.out.tell(Event::Text(text));
+            }
+            From::Updated(updated) => self.out.tell(Event::Updated(updated)),
+            From::PermissionAsked(asked) => self.permission_asked(now, *asked),
+            From::Withdrawn(request) => self.withdrawn(request),
+            // Nothing is offered, so nothing is asked for.
+            From::Requested(_) | From::Notified(_) => {}
+            From::Answered(_, answer) => self.answered(now, *answer),
+            From::Failed(_, failure) => self.lose(now, self.phase(), *failure),
+            From::TurnEnded(ended) => self.turn_ended(now, *ended),
+            From::Stderr(text) => self.out.tell(Event::Stderr(text)),
+            From::Noticed(notice) => {
+                if let Notice::BadLine { start, .. } = &*notice {
+                    self.bad_line.get_or_insert_with(|| start.clone());
+                }
+                self.out.tell(Event::Noticed(notice));
+            }
+            From::Closed(closed) => self.closed(*closed),
+        }
+    }
+
+    fn ask(&mut self, now: Now, command: client::Command) {
+        if let Err(refused) = self.client.command(now, &(), command) {
+            self.refused(now, refused);
+        }
+    }
+
+    /// The agent cannot do what the run needs, or is leaving already.
+    fn refused(&mut self, now: Now, refused: Refused) {
+        if refused == Refused::Closed {
+            return;
+        }
+        let kind = if matches!(refused, Refused::NotOffered(_)) { Kind::Usage } else { Kind::Internal };
+        let problem = Problem::new(self.phase(), kind, refused.to_string());
+        self.halt(now, Halt::Failed(Box::new(problem)));
+    }
+
+    fn choose(&mut self, now: Now, offers: AgentCapabilities) {
+        if !offers.prompt_capabilities.embedded_context {
+            self.prompt = std::mem::take(&mut self.prompt).into_iter().map(ContentBlock::linked).collect();
+        }
+        match std::mem::take(&mut self.choice) {
+            Choice::New => self.open(now, Which::New),
+            Choice::Old(session) => self.open(now, reopen(session, &offers)),
+            Choice::Last => {
+                self.state = State::Choosing(None, offers);
+                self.list(now, None);
+            }
+        }
+    }
+
+    fn list(&mut self, now: Now, cursor: Option<String>) {
+        let cwd = Some(self.setup.cwd.clone());
+        self.ask(now, client::Command::ListSessions { tag: STEP, cwd, cursor });
+    }
+
+    fn open(&mut self, now: Now, which: Which) {
+        self.state = State::Opening;
+        let setup = self.setup.clone();
+        self.ask(now, client::Command::OpenSession { tag: STEP, which, setup });
+    }
+
+    fn answered(&mut self, now: Now, answer: Answer) {
+        match answer {
+            Answer::Sessions(list) => self.listed(now, list),
+            Answer::SessionOpened { session, state } => {
+                let opened = SessionOpened { session: session.clone(), state: state.clone() };
+                self.out.tell(Event::SessionOpened(Box::new(opened)));
+                self.state = State::Applying(session, state);
+                self.apply(now);
+            }
+            Answer::ModeSet | Answer::OptionSet(_) => self.apply(now),
+            Answer::Authenticated
+            | Answer::LoggedOut
+            | Answer::SessionClosed
+            | Answer::SessionDeleted
+            | Answer::Called(_) => {}
+        }
+    }
+
+    fn listed(&mut self, now: Now, list: SessionList) {
+        let State::Choosing(best, offers) = &mut self.state else { return };
+        let here = list.sessions.into_iter().filter(|session| session.cwd == self.setup.cwd);
+        // ISO 8601 in UTC sorts as text.
+        *best = best.take().into_iter().chain(here).max_by(|a, b| a.updated_at.cmp(&b.updated_at));
+        if let Some(cursor) = list.next_cursor {
+            return self.list(now, Some(cursor));
+        }
+        if let Some(session) = best.take() {
+            let which = reopen(session.session_id, offers);
+            return self.open(now, which);
+        }
+        let message = format!("the agent has no session in {}", self.setup.cwd);
+        let problem = Problem::new(Phase::Session, Kind::NotFound, message).hint("leave out --resume");
+        self.halt(now, Halt::Failed(Box::new(problem)));
+    }
+
+    /// The next setting, or the prompt.
+    fn apply(&mut self, now: Now) {
+        let State::Applying(session, state) = &self.state else { return };
+        let session = session.clone();
+        let command = match self.settings.pop_front() {
+            None => {
+                self.state = State::Running(session.clone());
+                let prompt = std::mem::take(&mut self.prompt);
+                client::Command::Prompt { tag: STEP, session, prompt }
+            }
+            Some(Setting::Mode(mode)) => client::Command::SetMode { tag: STEP, session, mode },
+            Some(Setting::Option(option, value)) => {
+                client::Command::SetOption { tag: STEP, session, option, value }
+            }
+            Some(Setting::Model(model)) => {
+                let options = state.config_options.iter().flatten();
+                let choice = options.into_iter().find(|option| option.category.as_deref() == Some("model"));
+                let Some(option) = choice.map(|option| option.id.clone()) else {
+                    return self.refused(now, Refused::NotOffered("a choice of models"));
+                };
+                client::Command::SetOption { tag: STEP, session, option, value: ConfigValue::Id(model) }
+            }
+        };
+        self.ask(now, command);
+    }
+
+    fn turn_ended(&mut self, now: Now, ended: TurnEnded) {
+        match ended.end {
+            Ok(stopped) => self.finish_turn(stopped),
+            // How the child ended is part of the reason, unless the end was our wish.
+            Err(Failure::Disconnected) if matches!(self.halt, Halt::No) => {
+                self.lose(now, Phase::Prompt, Failure::Disconnected);
+            }
+            Err(failure) => {
+                let problem = failure::of_failure(Phase::Prompt, &failure);
+                self.finish(Outcome::Error, None, None, Some(problem));
+            }
+        }
+        self.shut_down(now);
+    }
+
+    fn finish_turn(&mut self, Stopped { reason, usage, .. }: Stopped) {
+        let (outcome, kind) = match &reason {
+            StopReason::EndTurn => (Outcome::Completed, None),
+            StopReason::MaxTokens => (Outcome::MaxTokens, None),
+            StopReason::Refusal => (Outcome::Refusal, None),
+            StopReason::Cancelled => (Outcome::Aborted, None),
+            StopReason::MaxTurnRequests => (Outcome::Error, Some(Kind::Rpc)),
+            StopReason::Other(_) => (Outcome::Error, Some(Kind::Protocol)),
+        };
+        let word = reason.as_str();
+        let problem =
+            kind.map(|kind| Problem::new(Phase::Prompt, kind, format!("the agent stopped: {word}")));
+        self.finish(outcome, Some(word.to_owned()), usage, problem);
+    }
+
+    /// Without an answer; the result waits for the child's end.
+    fn lose(&mut self, now: Now, phase: Phase, failure: Failure) {
+        if !matches!(self.state, State::Told | State::Lost(_)) {
+            self.state = State::Lost(Lost { phase, failure });
+        }
+        self.shut_down(now);
+    }
+
+    fn closed(&mut self, closed: Closed) {
+        if !matches!(self.state, State::Told) {
+            let lost = match std::mem::replace(&mut self.state, State::Connecting) {
+                State::Lost(lost) => lost,
+                State::Connecting => Lost { phase: Phase::Initialize, failure: Failure::Disconnected },
+                State::Choosing(..) | State::Opening | State::Applying(..) => {
+                    Lost { phase: Phase::Session, failure: Failure::Disconnected }
+                }
+                State::Running(_) | State::Told => {
+                    Lost { phase: Phase::Prompt, failure: Failure::Disconnected }
+                }
+            };
+            let problem = failure::of_end(&lost, &closed, self.bad_line.as_deref());
+            self.finish(Outcome::Error, None, None, Some(problem));
+        }
+        self.timeout = None;
+        self.out.tell(Event::Closed(Box::new(closed)));
+    }
+
+    /// Tells the result. What we wanted counts for more than what came of it.
+    fn finish(
+        &mut self,
+        outcome: Outcome,
+        stop_reason: Option<String>,
+        usage: Option<Json>,
+        problem: Option<Problem>,
+    ) {
+        let (outcome, error) = match std::mem::replace(&mut self.halt, Halt::No) {
+            Halt::No => (outcome, problem),
+            Halt::Cancelled => (Outcome::Aborted, None),
+            Halt::Failed(problem) => (Outcome::Error, Some(*problem)),
+        };
+        self.state = State::Told;
+        self.timeout = None;
+        self.out.tell(Event::Finished(Box::new(Finished {
+            outcome,
+            stop_reason,
+            output: std::mem::take(&mut self.output.text),
+            output_truncated: self.output.truncated,
+            permissions: std::mem::take(&mut self.decisions),
+            usage,
+            error,
+        })));
+    }
+
+    pub(super) fn reply(&mut self, now: Now, command: client::Command) -> Result<(), Refused> {
+        self.client.command(now, &(), command)
+    }
+}
+
+fn reopen(session: SessionId, offers: &AgentCapabilities) -> Which {
+    if !offers.load_session && offers.session_capabilities.resume {
+        Which::Resume(session)
+    } else {
+        Which::Load(session)
+    }
+}
+
+/// One request of the run is open at a time.
+const STEP: Tag = Tag(0);

@@ -1,0 +1,149 @@
+//! Who is let in.
+
+use super::*;
+
+#[test]
+fn initialize_with_the_token_is_welcomed() {
+    let mut desk = serving();
+    let client = desk.connect();
+    assert_eq!(
+        desk.ask(client, r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"authToken":"5eb1","clientCapabilities":{}}}"#),
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":1,\"agentCapabilities\":{\"loadSession\":false,\
+         \"promptCapabilities\":{},\"agenticaAttach\":true},\"agentInfo\":{\"name\":\"agentline\",\"version\":\"0.1.0\"},\
+         \"agenticaAuth\":\"token\"}}\n"
+    );
+}
+
+/// token-compare-and-empty
+#[test]
+fn wrong_tokens_are_refused_and_may_be_retried() {
+    let mut desk = serving();
+    let client = desk.connect();
+    for token in [
+        "{}",
+        "null",
+        "[5]",
+        r#"["5eb1"]"#,
+        r#"{"authToken":null}"#,
+        r#"{"authToken":5}"#,
+        r#"{"authToken":["5eb1"]}"#,
+        r#"{"authToken":""}"#,
+        r#"{"authToken":"5eb"}"#,
+        r#"{"authToken":"5eb11"}"#,
+        r#"{"authToken":"5EB1"}"#,
+        r#"{"authToken":"5eb1\n"}"#,
+        r#"{"authToken":" 5eb1"}"#,
+        r#"{"authToken":"5eb\u0000"}"#,
+        r#"{"authToken":"x","authToken":"5eb1"}"#,
+    ] {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{token}}}"#);
+        assert_eq!(failed(&desk.ask(client, &line)), error("1", -32000), "{token}");
+        assert_eq!(failed(&desk.ask(client, PING)), error("9", -32000), "{token}");
+    }
+    assert!(desk.ask(client, HELLO).contains("result"));
+    assert_eq!(desk.ask(client, PING), PONG);
+}
+
+#[test]
+fn a_token_that_is_not_ascii_is_refused_like_any_other() {
+    let mut desk = serving();
+    let client = desk.connect();
+    for token in ["tökén", "🎉", r"\ud800"] {
+        let line =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"authToken":"{token}"}}}}"#);
+        assert_eq!(failed(&desk.ask(client, &line)), error("1", -32000), "{token}");
+    }
+}
+
+/// hello-before-anything
+#[test]
+fn only_initialize_lets_in() {
+    let mut desk = serving();
+    let client = desk.connect();
+    for method in ["ping", "session/prompt", "session/load", "session/cancel"] {
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"authToken":"5eb1","prompt":"x"}}}}"#
+        );
+        assert_eq!(failed(&desk.ask(client, &line)), error("1", -32000), "{method}");
+    }
+    assert!(desk.events.is_empty());
+}
+
+#[test]
+fn who_is_in_stays_in_whatever_token_comes_later() {
+    let mut desk = serving();
+    let client = desk.enter();
+    for params in ["{}", r#"{"authToken":"wrong"}"#, "null"] {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":2,"method":"initialize","params":{params}}}"#);
+        assert!(desk.ask(client, &line).contains("\"protocolVersion\":1"));
+    }
+    assert_eq!(desk.ask(client, PING), PONG);
+}
+
+/// server-echoes-any-version
+#[test]
+fn the_protocol_version_is_ours_whatever_was_asked() {
+    let mut desk = serving();
+    let client = desk.connect();
+    let line = HELLO.replace(r#""authToken""#, r#""protocolVersion":7,"authToken""#);
+    assert!(desk.ask(client, &line).contains("\"protocolVersion\":1"));
+}
+
+#[test]
+fn nobody_learns_before_admission_which_methods_there_are() {
+    let mut desk = serving();
+    let client = desk.connect();
+    for method in ["session/new", "authenticate", "auth/login", "nonsense", ""] {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":"a","method":"{method}"}}"#);
+        assert_eq!(failed(&desk.ask(client, &line)), error("\"a\"", -32000), "{method}");
+    }
+}
+
+#[test]
+fn an_unknown_method_is_not_found() {
+    let mut desk = serving();
+    let client = desk.enter();
+    for method in ["session/new", "authenticate", "auth/login", "nonsense", "PING"] {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
+        assert_eq!(failed(&desk.ask(client, &line)), error("1", -32601), "{method}");
+    }
+    assert_eq!(desk.ask(client, PING), PONG);
+}
+
+#[test]
+fn parameters_that_are_no_object_close_nothing() {
+    let mut desk = serving();
+    let (stranger, client) = (desk.connect(), desk.enter());
+    for params in ["[1]", "\"x\"", "7", "true"] {
+        let line = |method| format!(r#"{{"jsonrpc":"2.0","id":9,"method":"{method}","params":{params}}}"#);
+        assert_eq!(failed(&desk.ask(stranger, &line("initialize"))), error("9", -32000));
+        assert_eq!(failed(&desk.ask(stranger, &line("ping"))), error("9", -32000));
+        assert_eq!(desk.ask(client, &line("ping")), PONG);
+        for method in ["session/load", "session/prompt", "session/cancel"] {
+            assert_eq!(failed(&desk.ask(client, &line(method))), error("9", -32602), "{method} {params}");
+        }
+    }
+}
+
+#[test]
+fn empty_parameters_count_as_none() {
+    let mut desk = serving();
+    let client = desk.enter();
+    for params in ["null", "[]", "\"\"", "{}"] {
+        let line = |method| format!(r#"{{"jsonrpc":"2.0","id":9,"method":"{method}","params":{params}}}"#);
+        assert!(desk.ask(client, &line("session/load")).contains("sess-1"), "{params}");
+        assert_eq!(failed(&desk.ask(client, &line("session/prompt"))), error("9", -32602), "{params}");
+    }
+}
+
+#[test]
+fn a_server_without_a_token_lets_nobody_in() {
+    let mut config = config();
+    config.token = Secret::new(String::new());
+    let mut desk = serving_with(config);
+    let client = desk.connect();
+    for params in ["{}", r#"{"authToken":""}"#] {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#);
+        assert_eq!(failed(&desk.ask(client, &line)), error("1", -32000));
+    }
+}

@@ -1,0 +1,560 @@
+//! The server: dialogues byte by byte, order, silence, half-close, streams and lag.
+
+use std::time::Duration;
+
+use agentline_core::control::server::{Command, Config, Event};
+use agentline_core::control::{Answer, ErrorTag, Key, Request, Server};
+use agentline_core::{Address, Heard, Input, Limits, LinkId, OpenError, Output, Refused};
+use serde_json::json;
+
+use super::bench::{Bench, Dice};
+
+const ME: u32 = 1000;
+
+fn config() -> Config {
+    Config::new(Address("/run/control.sock".into()))
+}
+
+fn serving(config: Config) -> (Bench<Server>, LinkId) {
+    let mut bench = Bench::<Server>::new(config);
+    let link = bench.accept(ME);
+    assert!(matches!(bench.told()[..], [Event::Listening]));
+    (bench, link)
+}
+
+/// Requests and endings since the last call, in order.
+fn asked(bench: &mut Bench<Server>) -> Vec<(Key, Option<Request>)> {
+    let asked = bench.told().into_iter().map(|event| match event {
+        Event::Requested(key, request) => (key, Some(request)),
+        Event::Abandoned(key) => (key, None),
+        Event::Listening | Event::Closed(_) => panic!("{event:?}"),
+    });
+    asked.collect()
+}
+
+fn request(bench: &mut Bench<Server>) -> (Key, Request) {
+    match asked(bench).pop() {
+        Some((key, Some(request))) => (key, request),
+        other => panic!("no request but {other:?}"),
+    }
+}
+
+fn reply(bench: &mut Bench<Server>, key: Key, text: &str) {
+    bench.command(Command::Answer(key, Answer::reply(text))).unwrap();
+}
+
+fn frame(text: &str) -> Answer {
+    Answer::frame(&json!({ "kind": text }))
+}
+
+/// An application: echoes, fails, streams, says nothing.
+fn serve(bench: &mut Bench<Server>) {
+    loop {
+        let asked = asked(bench);
+        if asked.is_empty() {
+            return;
+        }
+        for (key, request) in asked {
+            let Some(request) = request else { continue };
+            let answers = match &*request.command {
+                "echo" => vec![Answer::reply(&request.args)],
+                "watch" => vec![frame("a"), frame("b"), Answer::End("closed".to_owned())],
+                "hang" => vec![],
+                "sessions.list" => {
+                    vec![request.decode::<std::collections::BTreeMap<String, String>>().map_or_else(
+                        |failure| Answer::fail(failure.tag, "wrong arguments"),
+                        |args| Answer::reply(&args),
+                    )]
+                }
+                other => vec![Answer::fail(ErrorTag::UnknownCommand, format!("unknown command '{other}'"))],
+            };
+            for answer in answers {
+                bench.command(Command::Answer(key, answer)).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bytes_of_a_dialogue() {
+    let dialogue = [
+        (
+            r#"{"command":"echo","args":{"a":1},"schemaVersion":1,"requestId":"r1"}"#,
+            r#"{"ok":true,"requestId":"r1","result":{"a":1}}"#,
+        ),
+        (r#"{"command":"echo"}"#, r#"{"ok":true,"result":null}"#),
+        (
+            r#"{"command":"no.such","requestId":"r1"}"#,
+            r#"{"ok":false,"requestId":"r1","error":"unknown_command","message":"unknown command 'no.such'"}"#,
+        ),
+        (
+            r#"{"command":"sessions.list","args":7,"requestId":"r2"}"#,
+            r#"{"ok":false,"requestId":"r2","error":"invalid_args","message":"wrong arguments"}"#,
+        ),
+        (
+            r#"{"command":"sessions.list","requestId":"r2"}"#,
+            r#"{"ok":false,"requestId":"r2","error":"invalid_args","message":"wrong arguments"}"#,
+        ),
+        (
+            r#"{"command":"sessions.list","args":{},"requestId":"r2"}"#,
+            r#"{"ok":true,"requestId":"r2","result":{}}"#,
+        ),
+        (
+            r#"{"requestId":"r3"}"#,
+            r#"{"ok":false,"requestId":"r3","error":"invalid_args","message":"malformed request JSON"}"#,
+        ),
+        (
+            r#"{"command":"echo","schemaVersion":99,"requestId":"r4"}"#,
+            r#"{"ok":false,"requestId":"r4","error":"schema_mismatch","message":"schema version 99 is not supported, 1 is"}"#,
+        ),
+        ("{\"command\":", r#"{"ok":false,"error":"invalid_args","message":"malformed request JSON"}"#),
+        ("\"\\ud800\"", r#"{"ok":false,"error":"invalid_args","message":"malformed request JSON"}"#),
+        (
+            r#"{"command":"echo","args":"\ud800","requestId":"\ud800\u00e9"}"#,
+            r#"{"ok":true,"requestId":"\ud800\u00e9","result":"\ud800"}"#,
+        ),
+        ("\u{feff}{\"command\":\"echo\"}\r", r#"{"ok":true,"result":null}"#),
+    ];
+    let (mut bench, link) = serving(config());
+    for (said, heard) in dialogue {
+        bench.bytes(link, format!("\n \t\r\n{said}\n"));
+        serve(&mut bench);
+        assert_eq!(bench.lines(link), [heard], "{said}");
+    }
+    bench.bytes(link, "{\"command\":\"watch\",\"requestId\":\"w\"}\n{\"command\":\"never read\"}\n");
+    serve(&mut bench);
+    assert_eq!(
+        bench.lines(link),
+        [
+            r#"{"stream":"event","requestId":"w","data":{"kind":"a"}}"#,
+            r#"{"stream":"event","requestId":"w","data":{"kind":"b"}}"#,
+            r#"{"stream":"end","requestId":"w","reason":"closed"}"#,
+        ]
+    );
+    assert!(bench.wire(link).half_closed);
+    bench.hear(link, Heard::Eof);
+    assert!(bench.wire(link).closed);
+    assert_eq!(bench.machine.connections(), 0);
+    assert_eq!(bench.at().as_micros(), 0, "nobody waited for a grace period");
+}
+
+#[test]
+fn a_line_that_is_not_utf_8_or_too_long_is_refused_and_the_next_one_answered() {
+    let limits = Limits { line: 40, ..config().limits };
+    let (mut bench, link) = serving(Config { limits, ..config() });
+    let exactly = format!("{{\"command\":\"echo\",\"x\":\"{}\"}}", "y".repeat(15));
+    assert_eq!(exactly.len(), 40);
+    bench.bytes(link, b"{\"command\":\"\xff\"}\n");
+    bench.bytes(link, format!("{exactly}\n{exactly} \n{{\"command\":\"echo\"}}\n"));
+    serve(&mut bench);
+    let invalid = |why| format!(r#"{{"ok":false,"error":"invalid_args","message":"{why}"}}"#);
+    let ok = r#"{"ok":true,"result":null}"#.to_owned();
+    let lines = bench.lines(link);
+    assert_eq!(
+        lines,
+        [invalid("request is not UTF-8"), ok.clone(), invalid("request line longer than 40 bytes"), ok]
+    );
+}
+
+#[test]
+fn a_flood_without_a_line_end_is_refused_once() {
+    let (mut bench, link) = serving(config());
+    for _ in 0..(64 << 20 >> 16) {
+        bench.bytes(link, [b'x'; 64 << 10]);
+    }
+    assert_eq!(
+        bench.lines(link),
+        [r#"{"ok":false,"error":"invalid_args","message":"request line longer than 16777216 bytes"}"#]
+    );
+    bench.bytes(link, "\n{\"command\":\"echo\"}\n");
+    serve(&mut bench);
+    assert_eq!(bench.lines(link), [r#"{"ok":true,"result":null}"#]);
+}
+
+#[test]
+fn pipelined_requests_are_handled_one_after_another() {
+    let (mut bench, link) = serving(config());
+    bench.bytes(
+        link,
+        "{\"command\":\"a\"}\n{\"command\":\"b\"}\nno\n{\"command\":\"c\",\"requestId\":\"c\"}\n",
+    );
+    let (a, first) = request(&mut bench);
+    assert_eq!(first.command, "a");
+    assert!(bench.lines(link).is_empty());
+    reply(&mut bench, a, "A");
+    let (b, second) = request(&mut bench);
+    assert_eq!(second.command, "b");
+    assert_eq!(bench.command(Command::Answer(a, Answer::reply("again"))), Err(Refused::Unknown));
+    reply(&mut bench, b, "B");
+    let (c, _) = request(&mut bench);
+    reply(&mut bench, c, "C");
+    let lines = bench.lines(link);
+    assert_eq!(lines.len(), 4);
+    assert!(lines[0].contains("\"A\"") && lines[1].contains("\"B\"") && lines[3].contains("\"C\""));
+    assert!(lines[2].contains("malformed"), "{lines:?}");
+}
+
+#[test]
+fn ten_thousand_pipelined_requests_are_answered_in_order_and_little_waits() {
+    let (mut bench, link) = serving(config());
+    bench.acks = false;
+    let soft = config().limits.unsent_soft;
+    let line = |n: usize| format!("{{\"command\":\"echo\",\"args\":{n},\"requestId\":\"{n}\"}}\n");
+    let stream: String = (0..10_000).map(line).collect();
+    let mut rest = stream.as_bytes();
+    let (mut taken, mut answered, mut unsent) = (0, Vec::new(), 0);
+    while answered.len() < 10_000 {
+        // The pipe: up to 64 KiB a read, nothing while the server does not read.
+        if !bench.wire(link).unread && !rest.is_empty() {
+            let (chunk, left) = rest.split_at(rest.len().min(64 << 10));
+            rest = left;
+            bench.bytes(link, chunk);
+        }
+        for (key, request) in asked(&mut bench) {
+            let args = request.unwrap().args.unwrap();
+            taken += line(answered.len()).len();
+            unsent += format!("{{\"ok\":true,\"requestId\":\"{args:?}\",\"result\":{args:?}}}\n").len();
+            answered.push(args.get().parse::<usize>().unwrap());
+            bench.command(Command::Answer(key, Answer::Reply(args))).unwrap();
+        }
+        assert!(stream.len() - rest.len() - taken <= 2 * (64 << 10), "too much waits to be handled");
+        assert!(unsent <= soft + 100, "too much waits to be sent");
+        // The client takes an answer now and then.
+        if bench.events.is_empty() {
+            let flight = bench.wire(link).outstanding;
+            assert!(flight <= 64 << 10);
+            unsent -= flight;
+            bench.ack(link);
+        }
+    }
+    assert!(answered.iter().copied().eq(0..10_000));
+    while bench.wire(link).outstanding > 0 {
+        bench.ack(link);
+    }
+    let lines = bench.lines(link);
+    assert_eq!(lines.len(), 10_000);
+    for (n, line) in lines.iter().enumerate() {
+        assert_eq!(line, &format!("{{\"ok\":true,\"requestId\":\"{n}\",\"result\":{n}}}"));
+    }
+}
+
+#[test]
+fn a_client_that_reads_nothing_is_asked_nothing_more_and_leaves_its_seat() {
+    let (mut bench, link) = serving(config());
+    bench.acks = false;
+    let (mut served, mut fed) = (0, 0);
+    while !bench.wire(link).unread {
+        bench.bytes(link, "{\"command\":\"echo\"}\n".repeat(1000));
+        fed += 1000;
+        assert!(fed < 100_000, "the server reads for ever");
+        loop {
+            let asked = asked(&mut bench);
+            if asked.is_empty() {
+                break;
+            }
+            for (key, _) in asked {
+                served += 1;
+                reply(&mut bench, key, "ok");
+            }
+        }
+    }
+    assert!((2000..3000).contains(&served), "{served} answers of 26 bytes make 64 KiB");
+    bench.pass(Duration::from_secs(89));
+    assert!(!bench.wire(link).half_closed);
+    bench.pass(Duration::from_secs(5));
+    assert!(bench.wire(link).closed);
+}
+
+#[test]
+fn silence_ends_a_connection_after_90_seconds_of_no_whole_line() {
+    let (mut bench, link) = serving(config());
+    bench.pass(Duration::from_secs(80));
+    bench.bytes(link, "{\"command\":\"echo\"}\n");
+    let (key, _) = request(&mut bench);
+    bench.pass(Duration::from_secs(3600));
+    assert!(bench.lines(link).is_empty(), "time inside a command does not count");
+    reply(&mut bench, key, "late");
+    bench.pass(Duration::from_secs(80));
+    bench.bytes(link, "\n\n{\"comm");
+    bench.pass(Duration::from_secs(9));
+    bench.bytes(link, "and");
+    assert_eq!(bench.lines(link), [r#"{"ok":true,"result":"late"}"#]);
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(
+        bench.lines(link),
+        [r#"{"ok":false,"error":"idle_timeout","message":"connection idle > 90s"}"#]
+    );
+    assert!(bench.wire(link).half_closed);
+    bench.pass(Duration::from_secs(3));
+    assert!(bench.wire(link).closed, "a client that stays loses its seat");
+}
+
+#[test]
+fn a_server_that_sleeps_for_an_hour_fires_one_rung() {
+    let (mut bench, link) = serving(config());
+    bench.acks = false;
+    bench.oversleep(Duration::from_secs(3600));
+    assert!(!bench.wire(link).half_closed, "the last line may still be taken");
+    bench.ack(link);
+    assert!(bench.wire(link).half_closed);
+}
+
+#[test]
+fn silence_does_not_count_while_our_own_reader_is_full() {
+    let (mut bench, link) = serving(config());
+    bench.feed(Input::Hold(true));
+    assert!(bench.wire(link).unread);
+    let other = bench.accept(ME);
+    assert!(bench.wire(other).unread, "a new client waits as well");
+    bench.oversleep(Duration::from_secs(3600));
+    bench.bytes(link, "read before the hold was heard of");
+    assert!(!bench.wire(link).half_closed);
+    bench.feed(Input::Hold(false));
+    assert!(!bench.wire(link).unread);
+    bench.pass(Duration::from_secs(89));
+    assert!(!bench.wire(link).half_closed);
+    bench.pass(Duration::from_secs(1));
+    assert!(bench.wire(link).half_closed);
+}
+
+#[test]
+fn whoever_closed_its_half_still_gets_every_answer() {
+    let (mut bench, link) = serving(config());
+    bench.bytes(link, "{\"command\":\"a\"}\n{\"command\":\"b\"}\n{\"command\":\"c\"}");
+    bench.hear(link, Heard::Eof);
+    for text in ["A", "B", "C"] {
+        let (key, _) = request(&mut bench);
+        assert!(!bench.wire(link).closed);
+        bench.pass(Duration::from_secs(200));
+        reply(&mut bench, key, text);
+    }
+    assert_eq!(bench.lines(link).len(), 3);
+    assert!(bench.wire(link).closed);
+}
+
+#[test]
+fn whoever_closed_its_half_may_take_the_answer_slowly() {
+    let (mut bench, link) = serving(config());
+    bench.acks = false;
+    bench.bytes(link, "{\"command\":\"a\"}");
+    bench.hear(link, Heard::Eof);
+    let (key, _) = request(&mut bench);
+    bench.command(Command::Answer(key, Answer::reply(&"x".repeat(200_000)))).unwrap();
+    bench.pass(Duration::from_secs(80));
+    assert!(!bench.wire(link).half_closed);
+    bench.ack(link);
+    assert!(bench.wire(link).closed);
+}
+
+#[test]
+fn a_client_that_goes_away_is_told_once() {
+    let (mut bench, link) = serving(config());
+    bench.bytes(link, "{\"command\":\"wait\"}\n");
+    let (key, _) = request(&mut bench);
+    bench.hear(link, Heard::Eof);
+    assert!(asked(&mut bench).is_empty(), "it may only have closed its half");
+    bench.hear(link, Heard::WriteFailed);
+    assert!(matches!(asked(&mut bench)[..], [(gone, None)] if gone == key));
+    assert!(bench.wire(link).closed);
+    assert_eq!(bench.command(Command::Answer(key, Answer::reply("late"))), Err(Refused::Unknown));
+    assert!(asked(&mut bench).is_empty());
+}
+
+#[test]
+fn a_watcher_ends_its_stream_by_closing() {
+    let (mut bench, link) = serving(Config { connections: 1, ..config() });
+    bench.bytes(link, "{\"command\":\"watch\"}\n");
+    let (key, _) = request(&mut bench);
+    bench.command(Command::Answer(key, frame("a"))).unwrap();
+    bench.pass(Duration::from_secs(3600));
+    assert!(!bench.wire(link).half_closed, "a stream is never idle");
+    assert!(!bench.is_accepting(), "the only seat is taken");
+    bench.hear(link, Heard::Eof);
+    bench.command(Command::Answer(key, frame("b"))).unwrap();
+    bench.hear(link, Heard::WriteFailed);
+    assert!(matches!(asked(&mut bench)[..], [(gone, None)] if gone == key));
+    assert_eq!(bench.command(Command::Answer(key, frame("c"))), Err(Refused::Unknown));
+    assert!(bench.is_accepting(), "the seat is free again");
+}
+
+#[test]
+fn a_stream_takes_frames_and_an_end_and_a_long_answer_is_refused() {
+    let (mut bench, link) = serving(Config { answer: 30, ..config() });
+    bench.bytes(link, "{\"command\":\"watch\"}\n");
+    let (key, _) = request(&mut bench);
+    let long = Answer::reply(&"x".repeat(29));
+    assert_eq!(bench.command(Command::Answer(key, long)), Err(Refused::Limit("bytes of an answer")));
+    bench.command(Command::Answer(key, frame("a"))).unwrap();
+    for whole in [Answer::reply("r"), Answer::fail(ErrorTag::Internal, "f")] {
+        assert!(matches!(bench.command(Command::Answer(key, whole)), Err(Refused::Invalid(_))));
+    }
+    bench.command(Command::Answer(key, Answer::End("done".to_owned()))).unwrap();
+    assert_eq!(bench.lines(link).len(), 2);
+}
+
+#[test]
+fn a_slow_watcher_learns_how_much_it_lost_and_slows_nobody() {
+    let (mut bench, slow) = serving(Config { watch: 1000, ..config() });
+    let quick = bench.accept(ME);
+    let mut keys = Vec::new();
+    for link in [slow, quick] {
+        bench.bytes(link, "{\"command\":\"watch\",\"requestId\":\"w\"}\n");
+        keys.push(request(&mut bench).0);
+    }
+    bench.acks = false;
+    for n in 0..100 {
+        for key in &keys {
+            bench.command(Command::Answer(*key, frame(&format!("{n:03}")))).unwrap();
+        }
+        bench.ack(quick);
+    }
+    bench.ack(quick);
+    let numbered = |n: usize| format!(r#"{{"stream":"event","requestId":"w","data":{{"kind":"{n:03}"}}}}"#);
+    let quick_lines = bench.lines(quick);
+    assert_eq!(quick_lines, (0..100).map(numbered).collect::<Vec<_>>());
+    bench.acks = true;
+    bench.ack(slow);
+    bench.command(Command::Answer(keys[0], frame("100"))).unwrap();
+    let lines = bench.lines(slow);
+    let kept = lines.len() - 2;
+    assert!((10..25).contains(&kept), "{kept} frames fit");
+    assert_eq!(lines[..kept], (0..kept).map(numbered).collect::<Vec<_>>());
+    let lagged =
+        format!(r#"{{"stream":"event","requestId":"w","data":{{"kind":"lagged","lost":{}}}}}"#, 100 - kept);
+    assert_eq!(lines[kept..], [lagged, numbered(100)]);
+}
+
+#[test]
+fn a_stream_that_ends_says_what_was_lost_before() {
+    let (mut bench, link) = serving(Config { watch: 1, ..config() });
+    bench.acks = false;
+    bench.bytes(link, "{\"command\":\"watch\"}\n");
+    let (key, _) = request(&mut bench);
+    for _ in 0..4 {
+        bench.command(Command::Answer(key, frame("x"))).unwrap();
+    }
+    bench.command(Command::Answer(key, Answer::End("done".to_owned()))).unwrap();
+    bench.pass(Duration::from_secs(60));
+    bench.ack(link);
+    bench.ack(link);
+    assert_eq!(
+        bench.lines(link),
+        [
+            r#"{"stream":"event","data":{"kind":"x"}}"#,
+            r#"{"stream":"event","data":{"kind":"lagged","lost":3}}"#,
+            r#"{"stream":"end","reason":"done"}"#,
+        ]
+    );
+    assert!(bench.wire(link).half_closed);
+}
+
+#[test]
+fn another_user_is_not_heard() {
+    let (mut bench, _) = serving(Config { owner: Some(ME), ..config() });
+    let link = bench.accept(ME + 1);
+    assert!(bench.wire(link).half_closed);
+    bench.bytes(link, "{\"command\":\"echo\"}\n");
+    bench.hear(link, Heard::Eof);
+    assert!(asked(&mut bench).is_empty());
+    assert!(bench.lines(link).is_empty());
+    assert!(bench.wire(link).closed);
+}
+
+#[test]
+fn a_server_that_stops_answers_everybody_and_ends() {
+    let (mut bench, idle) = serving(config());
+    let [asking, watching] = [(); 2].map(|()| bench.accept(ME));
+    bench.bytes(asking, "{\"command\":\"slow\",\"requestId\":\"s\"}\n{\"command\":\"next\"}\n");
+    let (slow, _) = request(&mut bench);
+    bench.bytes(watching, "{\"command\":\"watch\"}\n");
+    let (watch, _) = request(&mut bench);
+    bench.command(Command::Answer(watch, frame("a"))).unwrap();
+    bench.command(Command::Shutdown("hub_stopping".to_owned())).unwrap();
+    assert_eq!(bench.command(Command::Shutdown("again".to_owned())), Err(Refused::Closed));
+    assert_eq!(
+        bench.lines(asking),
+        [r#"{"ok":false,"requestId":"s","error":"app_unavailable","message":"the server is stopping"}"#]
+    );
+    assert_eq!(
+        bench.lines(watching),
+        [r#"{"stream":"event","data":{"kind":"a"}}"#, r#"{"stream":"end","reason":"hub_stopping"}"#]
+    );
+    let gone: Vec<_> = asked(&mut bench).into_iter().map(|(key, _)| key).collect();
+    assert_eq!(gone, [slow, watch]);
+    for link in [idle, asking, watching] {
+        assert!(!bench.ended);
+        bench.hear(link, Heard::Eof);
+        assert!(bench.wire(link).closed);
+    }
+    assert!(bench.ended);
+    assert!(matches!(bench.told()[..], [Event::Closed(None)]));
+    assert_eq!(bench.at().as_micros(), 0, "nobody waited for a grace period");
+}
+
+#[test]
+fn a_server_that_cannot_listen_says_why_and_ends() {
+    let mut bench = Bench::<Server>::new(config());
+    bench.fail_to_listen(OpenError::InUse);
+    assert!(matches!(bench.told()[..], [Event::Closed(Some(OpenError::InUse))]));
+    assert!(bench.ended);
+    assert_eq!(bench.command(Command::Shutdown(String::new())), Err(Refused::Closed));
+}
+
+#[test]
+fn any_cut_of_the_input_gives_the_same_bytes_and_requests() {
+    let stream = concat!(
+        "{\"command\":\"echo\",\"args\":\"é🎉\",\"requestId\":\"1\"}\r\n\n",
+        "no\n{\"command\":\"echo\",\"x\":\"too long for the limit of this test\"}\n",
+        "{\"command\":\"watch\"}\n{\"command\":\"lost\"}"
+    );
+    let run = |cuts: &[usize]| {
+        let limits = Limits { line: 60, unsent_soft: 40, ..config().limits };
+        let (mut bench, link) = serving(Config { limits, ..config() });
+        let mut from = 0;
+        for to in cuts.iter().copied().chain([stream.len()]) {
+            bench.bytes(link, &stream.as_bytes()[from..to]);
+            serve(&mut bench);
+            from = to;
+        }
+        bench.hear(link, Heard::Eof);
+        serve(&mut bench);
+        assert!(bench.wire(link).closed);
+        bench.lines(link)
+    };
+    let whole = run(&[]);
+    assert_eq!(whole.len(), 6, "{whole:#?}");
+    for first in 0..=stream.len() {
+        for second in first..=stream.len() {
+            assert_eq!(run(&[first, second]), whole, "{first} {second}");
+        }
+    }
+    let mut dice = Dice(7);
+    for _ in 0..200 {
+        let mut cuts: Vec<_> = (0..dice.below(20)).map(|_| dice.below(stream.len())).collect();
+        cuts.sort_unstable();
+        assert_eq!(run(&cuts), whole, "{cuts:?}");
+    }
+}
+
+#[test]
+fn a_trace_can_hold_the_config_and_every_command() {
+    let mut bench = serving(config()).0;
+    let link = bench.accept(ME);
+    bench.bytes(link, "{\"command\":\"echo\"}\n");
+    let (key, _) = request(&mut bench);
+    let answers =
+        [Answer::reply(&1), Answer::fail(ErrorTag::Busy, "m"), frame("a"), Answer::End("r".to_owned())];
+    let commands = answers.into_iter().map(|answer| Command::Answer(key, answer));
+    for command in commands.chain([Command::Shutdown("r".to_owned())]) {
+        let json = serde_json::to_string(&command).unwrap();
+        assert_eq!(serde_json::from_str::<Command>(&json).unwrap(), command, "{json}");
+    }
+    let json = serde_json::to_string(&config()).unwrap();
+    let again: Config = serde_json::from_str(&json).unwrap();
+    assert_eq!(serde_json::to_string(&again).unwrap(), json);
+}
+
+#[test]
+fn an_output_is_small() {
+    assert!(size_of::<Output<Event>>() <= 64, "{}", size_of::<Output<Event>>());
+}
