@@ -123,10 +123,7 @@ pub(crate) fn workspace(given: Option<&Path>) -> Result<PathBuf, Problem> {
             std::env::current_dir().map_err(|error| wrong(Path::new("."), &format!("is gone: {error}")))?
         }
     };
-    let facts = fs::metadata(&path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => wrong(&path, "is not there"),
-        _ => wrong(&path, &format!("cannot be looked at: {error}")),
-    })?;
+    let facts = fs::metadata(&path).map_err(|error| wrong(&path, &format!("cannot be used: {error}")))?;
     if !facts.is_dir() {
         return Err(wrong(&path, "is not a folder"));
     }

@@ -16,7 +16,9 @@
 mod drive;
 mod handle;
 mod poll;
+mod subagent;
 
-pub use agentline_os::{Given, guardian};
+pub use agentline_os::{Given, Providers, guardian};
 pub use drive::Driver;
 pub use handle::Handle;
+pub use subagent::Subagent;

@@ -71,7 +71,14 @@ impl<W: Watch> Io<W> {
         buffer: &'a mut [u8],
     ) -> Option<(LinkId, Heard<'a>)> {
         let heard = match self.ports.get_mut(&link)? {
-            Port::Stream(stream) => stream.ready(end, way, buffer).map(|heard| (link, heard)),
+            Port::Stream(stream) => {
+                let heard = stream.ready(end, way, buffer);
+                if heard == Some(Heard::Eof) {
+                    let watch = |fd| self.watch.watch(fd, Token { link, end: End::Exit });
+                    self.answers.extend(stream.await_hang_up(watch).map(|heard| (link, heard)));
+                }
+                heard.map(|heard| (link, heard))
+            }
             Port::Listener { socket, taker: Some(taker), .. } => {
                 let (taker, accepted) = (*taker, socket::accept(&*socket));
                 self.accepted(taker, accepted).map(|heard| (taker, heard))

@@ -12,9 +12,11 @@ mod engine;
 mod errno;
 mod given;
 pub mod guardian;
+mod hangup;
 mod io;
 pub mod look;
 pub mod process;
+mod providers;
 pub mod socket;
 pub mod store;
 mod stream;
@@ -22,4 +24,5 @@ mod watch;
 
 pub use engine::Engine;
 pub use given::Given;
+pub use providers::Providers;
 pub use watch::{End, Source, Token, Watch, Way};

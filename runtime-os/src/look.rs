@@ -9,9 +9,6 @@ use std::time::Duration;
 
 use agentline_core::discovery::{self, Discovery, Look, Names, Report, Snapshot, Step, Unfit};
 use rustix::fs::Access;
-use rustix::io::Errno;
-
-use crate::errno::errno;
 
 /// The agents of this machine.
 #[must_use]
@@ -62,10 +59,14 @@ fn names(folder: &Path) -> Names {
 }
 
 fn program(path: &Path) -> Result<discovery::File, Unfit> {
-    let facts = fs::metadata(path).map_err(|error| match errno(&error) {
-        Errno::ACCESS => Unfit::Denied,
-        _ if fs::symlink_metadata(path).is_ok() => Unfit::Dangling,
-        _ => Unfit::Missing,
+    let facts = fs::metadata(path).map_err(|error| {
+        if error.kind() == ErrorKind::PermissionDenied {
+            Unfit::Denied
+        } else if fs::symlink_metadata(path).is_ok() {
+            Unfit::Dangling
+        } else {
+            Unfit::Missing
+        }
     })?;
     if !facts.is_file() {
         return Err(Unfit::NotAFile);

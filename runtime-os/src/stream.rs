@@ -1,7 +1,7 @@
 //! A link that carries bytes: a child's pipes, a socket, a given stream.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::SyncSender;
 
 use agentline_core::{Action, Heard};
@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::net::Shutdown;
 
 use crate::given::Restore;
+use crate::hangup;
 use crate::process::Child;
 use crate::watch::{End, Source, Way};
 
@@ -19,6 +20,8 @@ pub(crate) struct Stream<S> {
     inlet: Inlet,
     outlet: Outlet<S>,
     process: Option<Process<S>>,
+    /// Readable when the peer of a socket that has said its last byte is gone.
+    hang_up: Option<S>,
     restore: Option<Restore>,
 }
 
@@ -53,7 +56,7 @@ impl<S: Source> Stream<S> {
         process: Option<Process<S>>,
         restore: Option<Restore>,
     ) -> Self {
-        Self { main, inlet: Inlet::Reading, outlet, process, restore }
+        Self { main, inlet: Inlet::Reading, outlet, process, hang_up: None, restore }
     }
 
     pub(crate) const fn socket(main: S) -> Self {
@@ -102,9 +105,35 @@ impl<S: Source> Stream<S> {
             (End::Main | End::Out, Way::Write) => self.go_on_writing(),
             (End::Out, Way::Read) => self.acknowledged(),
             (End::Stderr, _) => self.process.as_mut()?.read_stderr(buffer),
-            (End::Exit, _) => self.process.as_mut()?.exited(buffer),
+            (End::Exit, _) => match &mut self.process {
+                Some(process) => process.exited(buffer),
+                None => self.hung_up(),
+            },
             (End::Main, Way::Read) => None,
         }
+    }
+
+    /// The peer said its last byte. That of a socket may still read, or be gone.
+    pub(crate) fn await_hang_up(
+        &mut self,
+        watch: impl FnOnce(OwnedFd) -> io::Result<S>,
+    ) -> Option<Heard<'static>> {
+        let hung_up = self.hung_up();
+        if let Outlet::Idle(Sink::Main) | Outlet::Writing(Sink::Main, ..) = self.outlet {
+            // Without a descriptor to spare, the next write finds out.
+            self.hang_up = hangup::alarm(self.main.as_ref()?).ok().and_then(|fd| watch(fd).ok());
+        }
+        hung_up
+    }
+
+    fn hung_up(&mut self) -> Option<Heard<'static>> {
+        let (Outlet::Idle(Sink::Main) | Outlet::Writing(Sink::Main, ..)) = self.outlet else { return None };
+        if !hangup::has_come(self.main.as_ref()?) {
+            return None;
+        }
+        self.outlet = Outlet::Shut;
+        self.hang_up = None;
+        Some(Heard::WriteFailed)
     }
 
     fn begin_write(&mut self, bytes: Vec<u8>) -> Option<Heard<'static>> {
@@ -174,6 +203,8 @@ impl<S: Source> Stream<S> {
             // A socket has two halves; for a pipe this is an error, and closing is enough.
             let _ = rustix::net::shutdown(fd, Shutdown::Write);
         }
+        // With both halves closed it would never fall silent.
+        self.hang_up = None;
         if let Some(restore) = &mut self.restore {
             restore.end_output();
         }
@@ -197,6 +228,9 @@ impl<S: Source> Stream<S> {
         }
         if let Some(main) = &mut self.main {
             main.want(self.inlet == Inlet::Reading, shared)?;
+        }
+        if let Some(hang_up) = &mut self.hang_up {
+            hang_up.want(true, false)?;
         }
         self.process.as_mut().map_or(Ok(()), Process::arm)
     }

@@ -1,12 +1,16 @@
 //! Properties as functions of bytes: property tests, fuzz targets and committed corpora call the same ones.
 //! Each panics when its property does not hold.
 
+mod control;
+
 use agentline_core::lines::{Line, Lines};
 use agentline_core::rpc::{self, Flaw, Frame, Id, Json, RpcError};
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::dice::Dice;
+
+pub use control::{control_client, control_server, control_world};
 
 /// Lines are the same for every chunking, are those of a naive reader, and are never held beyond the limit.
 pub fn lines(data: &[u8]) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::api::{
     Choice, Command, Config, Decision, Event, Finished, Outcome, Policy, SessionOpened, Setting,
 };
-use super::failure::{self, Lost};
+use super::failure::{Evidence, Lost};
 use crate::acp::client::{self, Answer, Client, Failure, Stopped, TurnEnded, Which};
 use crate::acp::session::{
     AgentCapabilities, ConfigValue, SessionInfo, SessionList, SessionSetup, SessionState,
@@ -37,7 +37,7 @@ pub struct Run {
     output: Answered,
     pub(super) asked: BTreeMap<RequestKey, PermissionRequest>,
     pub(super) decisions: Vec<Decision>,
-    bad_line: Option<String>,
+    evidence: Evidence,
     pub(super) out: Outputs<Event>,
 }
 
@@ -88,6 +88,7 @@ impl Machine for Run {
 
     fn new(now: Now, config: Config) -> Self {
         let Config { client, setup, session, settings, prompt, policy, timeout, output_limit } = config;
+        let evidence = Evidence::of(&client.open);
         let mut nest = Nest::default();
         nest.insert((), Client::new(now, client));
         let mut run = Self {
@@ -104,7 +105,7 @@ impl Machine for Run {
             output: Answered { text: String::new(), limit: output_limit, truncated: false },
             asked: BTreeMap::new(),
             decisions: Vec::new(),
-            bad_line: None,
+            evidence,
             out: Outputs::default(),
         };
         run.settle(now);
@@ -176,7 +177,9 @@ impl Run {
             State::Running(session) if matches!(self.halt, Halt::No) => {
                 let cancel = client::Command::Cancel { session: session.clone() };
                 self.halt = Halt::Cancelled;
-                self.client.command(now, &(), cancel)
+                // Refused when the agent is going already: that ends the turn as well.
+                let _ = self.client.command(now, &(), cancel);
+                Ok(())
             }
             State::Connecting
             | State::Choosing(..)
@@ -228,6 +231,7 @@ impl Run {
         match event {
             From::Ready(ready) => {
                 let offers = ready.capabilities.clone();
+                self.evidence.logins.clone_from(&ready.auth_methods);
                 self.out.tell(Event::Ready(ready));
                 self.choose(now, offers);
             }
@@ -249,7 +253,7 @@ impl Run {
             From::Stderr(text) => self.out.tell(Event::Stderr(text)),
             From::Noticed(notice) => {
                 if let Notice::BadLine { start, .. } = &*notice {
-                    self.bad_line.get_or_insert_with(|| start.clone());
+                    self.evidence.bad_line.get_or_insert_with(|| start.clone());
                 }
                 self.out.tell(Event::Noticed(notice));
             }
@@ -367,7 +371,7 @@ impl Run {
                 self.lose(now, Phase::Prompt, Failure::Disconnected);
             }
             Err(failure) => {
-                let problem = failure::of_failure(Phase::Prompt, &failure);
+                let problem = self.evidence.failure(Phase::Prompt, &failure);
                 self.finish(Outcome::Error, None, None, Some(problem));
             }
         }
@@ -375,17 +379,16 @@ impl Run {
     }
 
     fn finish_turn(&mut self, Stopped { reason, usage, .. }: Stopped) {
-        let (outcome, kind) = match &reason {
-            StopReason::EndTurn => (Outcome::Completed, None),
-            StopReason::MaxTokens => (Outcome::MaxTokens, None),
-            StopReason::Refusal => (Outcome::Refusal, None),
-            StopReason::Cancelled => (Outcome::Aborted, None),
-            StopReason::MaxTurnRequests => (Outcome::Error, Some(Kind::Rpc)),
-            StopReason::Other(_) => (Outcome::Error, Some(Kind::Protocol)),
+        let outcome = match &reason {
+            StopReason::EndTurn => Outcome::Completed,
+            StopReason::MaxTokens => Outcome::MaxTokens,
+            StopReason::Refusal => Outcome::Refusal,
+            StopReason::Cancelled => Outcome::Aborted,
+            StopReason::MaxTurnRequests | StopReason::Other(_) => Outcome::Error,
         };
         let word = reason.as_str();
-        let problem =
-            kind.map(|kind| Problem::new(Phase::Prompt, kind, format!("the agent stopped: {word}")));
+        let problem = (outcome == Outcome::Error)
+            .then(|| Problem::new(Phase::Prompt, Kind::Rpc, format!("the agent stopped: {word}")));
         self.finish(outcome, Some(word.to_owned()), usage, problem);
     }
 
@@ -393,6 +396,8 @@ impl Run {
     fn lose(&mut self, now: Now, phase: Phase, failure: Failure) {
         if !matches!(self.state, State::Told | State::Lost(_)) {
             self.state = State::Lost(Lost { phase, failure });
+            // From here on the graces of the teardown count.
+            self.timeout = None;
         }
         self.shut_down(now);
     }
@@ -409,10 +414,9 @@ impl Run {
                     Lost { phase: Phase::Prompt, failure: Failure::Disconnected }
                 }
             };
-            let problem = failure::of_end(&lost, &closed, self.bad_line.as_deref());
+            let problem = self.evidence.end(&lost, &closed);
             self.finish(Outcome::Error, None, None, Some(problem));
         }
-        self.timeout = None;
         self.out.tell(Event::Closed(Box::new(closed)));
     }
 
@@ -429,6 +433,10 @@ impl Run {
             Halt::Cancelled => (Outcome::Aborted, None),
             Halt::Failed(problem) => (Outcome::Error, Some(*problem)),
         };
+        // A question that nobody answered is part of the result.
+        while let Some((request, _)) = self.asked.first_key_value() {
+            self.withdrawn(*request);
+        }
         self.state = State::Told;
         self.timeout = None;
         self.out.tell(Event::Finished(Box::new(Finished {
