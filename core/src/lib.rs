@@ -92,6 +92,7 @@
 
 pub mod acp;
 pub mod attach;
+pub mod check;
 pub mod control;
 pub mod discovery;
 pub mod limits;

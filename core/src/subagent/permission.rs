@@ -22,6 +22,7 @@ impl Run {
             Policy::Reject | Policy::Fail => {
                 asked.first_of(&[OptionKind::RejectOnce, OptionKind::RejectAlways])
             }
+            Policy::Cancel => None,
         };
         let outcome = option
             .map_or(PermissionOutcome::Cancelled, |option| PermissionOutcome::selected(&*option.option_id));
