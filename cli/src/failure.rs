@@ -67,9 +67,7 @@ impl Advice {
             None => problem.message.clone(),
         };
         let mut text = format!("{} {}", In(paint.bad, "✗"), plain(&message));
-        if let (Kind::Exited | Kind::Signalled | Kind::Protocol | Kind::NeedsLogin, Some(took)) =
-            (problem.kind, took)
-        {
+        if let (Kind::Exited | Kind::Signalled, Some(took)) = (problem.kind, took) {
             let _ = write!(text, " after {}", span(took));
         }
         if let Some(tail) = problem.stderr_tail.as_deref().filter(|_| stderr) {
