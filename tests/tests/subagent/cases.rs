@@ -7,7 +7,7 @@ use agentline_core::link::Rung;
 use agentline_core::problem::{AgentExit, Kind, Phase};
 use agentline_core::subagent::provider::{Permission, Provider, Task};
 use agentline_core::subagent::{By, Command, Config, Event, Outcome, Verdict};
-use agentline_core::{Exit, Group};
+use agentline_core::{Exit, Group, Stderr};
 use tempfile::TempDir;
 
 use crate::rig::{Play, Seen};
@@ -94,6 +94,7 @@ fn case(name: impl Into<String>, prompt: &'static str) -> Case {
         cwd: None,
         permission: Permission::Reject,
         env: std::collections::BTreeMap::new(),
+        stderr: Stderr::Inherit,
         dispose_eof_grace_ms: 50,
         dispose_grace_ms: 40,
     };
