@@ -202,6 +202,7 @@ fn permissions() -> Vec<Case> {
     vec![
         // Differs: the published client answers `cancelled`, which the protocol keeps for cancelled turns.
         case("reject takes what rejects once", USUAL, "reject_once-0", rejected),
+        case("and not what rejects for good", "perm reject_always,reject_once", "reject_once-1", rejected),
         case("or else what rejects for good", "perm allow_once,reject_always", "reject_always-1", rejected),
         case("or else nothing", "perm allow_once", "cancelled", cancelled),
         case("reject knows nothing of kinds to come", "perm reject_some", "cancelled", cancelled),
