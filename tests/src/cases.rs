@@ -1,7 +1,12 @@
 //! Properties as functions of bytes: property tests, fuzz targets and committed corpora call the same ones.
 //! Each panics when its property does not hold.
 
+mod acp;
 mod control;
+mod trace;
+
+pub use acp::{acp_agent, acp_client, acp_pair, one_pass};
+pub use trace::trace;
 
 use agentline_core::lines::{Line, Lines};
 use agentline_core::rpc::{self, Flaw, Frame, Id, Json, RpcError};
