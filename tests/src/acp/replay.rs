@@ -23,6 +23,8 @@ pub struct Played {
     pub name: String,
     /// Every line of the agent, in order.
     pub lines: Vec<Said>,
+    /// What it wrote to standard error, as our client told it.
+    pub stderr: String,
     /// What was told when the agent was gone.
     pub end: Vec<Event>,
 }
@@ -70,7 +72,7 @@ pub fn play(capture: &Capture) -> Played {
         next_tag: 0,
     };
     player.rig.written();
-    let mut lines = Vec::new();
+    let (mut lines, mut stderr) = (Vec::new(), String::new());
     for captured in &capture.lines {
         if captured.remark().is_some() {
             continue;
@@ -78,13 +80,21 @@ pub fn play(capture: &Capture) -> Played {
         match captured.dir {
             Direction::In => player.client_said(&captured.line),
             Direction::Out => lines.push(player.agent_said(captured)),
-            Direction::Err => player.rig.link(Heard::Stderr(captured.line.as_bytes())),
+            Direction::Err => {
+                player.rig.link(Heard::Stderr(format!("{}\n", captured.line).as_bytes()));
+                for event in player.rig.told() {
+                    assert!(matches!(&event, Event::Stderr(_)), "{event:?}");
+                    if let Event::Stderr(text) = event {
+                        stderr += &text;
+                    }
+                }
+            }
         }
     }
     player.rig.told();
     player.rig.link(Heard::Exited(Exit::Code(0)));
     player.rig.link(Heard::Eof);
-    Played { name: capture.name.clone(), lines, end: player.rig.told() }
+    Played { name: capture.name.clone(), lines, stderr, end: player.rig.told() }
 }
 
 struct Player {

@@ -6,4 +6,5 @@ mod client;
 mod pairs;
 mod properties;
 mod split;
+mod surprises;
 mod turns;
