@@ -173,6 +173,16 @@ impl ContentBlock {
         }
     }
 
+    /// A link in the place of a resource; anything else as it is.
+    #[must_use]
+    pub fn linked(self) -> Self {
+        let Self::Resource(EmbeddedResource { resource, annotations, meta }) = self else { return self };
+        let (Resource::Text { uri, mime_type, .. } | Resource::Blob { uri, mime_type, .. }) = resource;
+        let name = uri.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&uri).to_owned();
+        let (title, description, size) = (None, None, None);
+        Self::ResourceLink(ResourceLink { uri, name, title, description, mime_type, size, annotations, meta })
+    }
+
     /// The wire's name of the type.
     #[must_use]
     pub fn tag(&self) -> &str {

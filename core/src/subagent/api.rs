@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::acp::client::{self, PermissionAsked, Ready, Text, Updated};
 use crate::acp::session::{ConfigValue, SessionSetup, SessionState};
-use crate::acp::{Closed, ContentBlock, Json, Notice, OptionKind, PermissionOutcome, RequestKey, SessionId};
+use crate::acp::{
+    Closed, ContentBlock, Json, Notice, PermissionOption, PermissionOutcome, RequestKey, SessionId,
+};
+use crate::machine::Peer;
 use crate::problem::Problem;
 
 /// What a run starts from: one child, one session, one prompt.
@@ -23,7 +26,7 @@ pub struct Config {
     /// What to set before the prompt, in order.
     #[serde(default)]
     pub settings: Vec<Setting>,
-    /// The task.
+    /// The task. A resource becomes a link where the agent takes links only.
     pub prompt: Vec<ContentBlock>,
     /// Who answers permission requests.
     #[serde(default)]
@@ -130,6 +133,8 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
+    /// The child runs.
+    Started(Peer),
     /// The handshake is done.
     Ready(Box<Ready>),
     /// The session is open.
@@ -167,16 +172,19 @@ pub struct SessionOpened {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
+    /// The request.
+    #[serde(skip)]
+    pub request: RequestKey,
     /// The call that it was about.
     pub tool_call_id: String,
     /// Its title, if the agent gave one.
     pub title: Option<String>,
+    /// What was offered.
+    pub options: Vec<PermissionOption>,
     /// What was decided.
     pub decision: Verdict,
     /// The option that was chosen.
     pub option_id: Option<String>,
-    /// Its kind.
-    pub option_kind: Option<OptionKind>,
     /// Who decided.
     pub by: By,
 }

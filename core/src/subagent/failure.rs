@@ -78,7 +78,7 @@ pub(super) fn of_end(lost: &Lost, closed: &Closed, bad_line: Option<&str>) -> Pr
 }
 
 fn of_open(error: OpenError) -> Problem {
-    let problem = Problem::new(Phase::Spawn, Kind::of_open(error), format!("cannot start: {error}"));
+    let problem = Problem::new(Phase::Spawn, Kind::of_open(error), format!("the agent cannot be started: {error}"));
     let hint = if error == OpenError::NotFound {
         "check the name and PATH"
     } else if error == OpenError::NotExecutable {
@@ -100,7 +100,10 @@ fn of_fault(phase: Phase, fault: &Fault) -> Problem {
         Fault::NotAcp(_) => Kind::NotAcp,
         Fault::WrongVersion(_) => Kind::WrongVersion,
         Fault::Refused(error) => return of_rpc(phase, error),
-        Fault::TimedOut => Kind::Timeout,
+        Fault::TimedOut => {
+            let said = "the agent did not answer the handshake in time";
+            return Problem::new(phase, Kind::Timeout, said).hint("give it more time: --init-timeout");
+        }
         Fault::Unreadable(_) | Fault::LineTooLong | Fault::NotReading => Kind::Protocol,
     };
     Problem::new(phase, kind, format!("the agent broke the protocol: {fault}"))
@@ -119,18 +122,18 @@ fn of_exit(phase: Phase, closed: &Closed, bad_line: Option<&str>) -> Problem {
     };
     match closed.obituary.exit {
         Some(Exit::Code(code)) => {
-            let problem = Problem::new(phase, Kind::Exited, format!("exited {during} with code {code}"));
+            let problem = Problem::new(phase, Kind::Exited, format!("the agent exited {during} with code {code}"));
             if code == 127 { problem.hint("a program that it needs is missing from PATH") } else { problem }
         }
         Some(Exit::Signal(signal)) => {
-            Problem::new(phase, Kind::Signalled, format!("was ended by signal {signal} {during}"))
+            Problem::new(phase, Kind::Signalled, format!("the agent was ended by signal {signal} {during}"))
         }
         Some(Exit::Unknown) | None => {
-            Problem::new(phase, Kind::Exited, format!("closed its output {during}"))
+            Problem::new(phase, Kind::Exited, format!("the agent closed its output {during}"))
         }
     }
 }
 
 fn not_acp(line: &str) -> String {
-    format!("does not speak ACP; it wrote: {line}")
+    format!("the agent does not speak ACP; it wrote: {line}")
 }

@@ -27,7 +27,7 @@ impl Run {
             .map_or(PermissionOutcome::Cancelled, |option| PermissionOutcome::selected(&*option.option_id));
         // Refused only when the connection is leaving: then nobody waits for it.
         let _ = self.reply(now, client::Command::Answer { request, outcome });
-        self.decided(&asked, option, By::Policy);
+        self.decided(request, &asked, option, By::Policy);
         if self.policy == Policy::Fail {
             let title = asked.tool_call.title.as_deref().unwrap_or(&asked.tool_call.tool_call_id);
             let problem =
@@ -49,7 +49,7 @@ impl Run {
                 PermissionOutcome::Selected { option_id } => asked.option(option_id),
                 PermissionOutcome::Cancelled => None,
             };
-            self.decided(&asked, option, By::User);
+            self.decided(request, &asked, option, By::User);
         }
         Ok(())
     }
@@ -57,21 +57,28 @@ impl Run {
     /// The question is moot; nobody may answer it any more.
     pub(super) fn withdrawn(&mut self, request: RequestKey) {
         if let Some(asked) = self.asked.remove(&request) {
-            self.decided(&asked, None, By::Cancel);
+            self.decided(request, &asked, None, By::Cancel);
         }
     }
 
-    fn decided(&mut self, asked: &PermissionRequest, option: Option<&PermissionOption>, by: By) {
+    fn decided(
+        &mut self,
+        request: RequestKey,
+        asked: &PermissionRequest,
+        option: Option<&PermissionOption>,
+        by: By,
+    ) {
         let decision = Decision {
+            request,
             tool_call_id: asked.tool_call.tool_call_id.clone(),
             title: asked.tool_call.title.clone(),
+            options: asked.options.clone(),
             decision: match option {
                 Some(option) if option.kind.allows() => Verdict::Allowed,
                 Some(_) => Verdict::Rejected,
                 None => Verdict::Cancelled,
             },
             option_id: option.map(|option| option.option_id.clone()),
-            option_kind: option.map(|option| option.kind.clone()),
             by,
         };
         if self.decisions.len() < DECISIONS {

@@ -15,7 +15,7 @@ use crate::acp::update::Speaker;
 use crate::acp::{
     Closed, ContentBlock, Json, Notice, PermissionRequest, RequestKey, SessionId, StopReason, client::Moment,
 };
-use crate::machine::{Deadline, Ids, Input, Machine, Now, Output, Outputs, Refused, Tag, Time, soonest};
+use crate::machine::{Deadline, Heard, Ids, Input, Machine, Now, Output, Outputs, Refused, Tag, Time, soonest};
 use crate::nest::{Nest, Told};
 use crate::problem::{Kind, Phase, Problem};
 
@@ -112,6 +112,9 @@ impl Machine for Run {
     fn handle(&mut self, now: Now, input: Input<'_>) {
         match input {
             Input::Link(link, heard) => {
+                if let Heard::Opened(peer) = heard {
+                    self.out.tell(Event::Started(peer));
+                }
                 self.client.handle(now, link, heard);
             }
             Input::Hold(hold) => self.client.hold(now, &(), hold),
@@ -269,6 +272,9 @@ impl Run {
     }
 
     fn choose(&mut self, now: Now, offers: AgentCapabilities) {
+        if !offers.prompt_capabilities.embedded_context {
+            self.prompt = std::mem::take(&mut self.prompt).into_iter().map(ContentBlock::linked).collect();
+        }
         match std::mem::take(&mut self.choice) {
             Choice::New => self.open(now, Which::New),
             Choice::Old(session) => self.open(now, reopen(session, &offers)),

@@ -1,0 +1,309 @@
+//! The command line as it is written (spec/cli).
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Drives coding agents: one prompt, one fresh child, one answer.
+#[derive(Debug, Parser)]
+#[command(name = "agentline", version, max_term_width = 100)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(after_help = "Example: agentline run \"hello\"")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// What every command takes.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Global {
+    /// What stdout carries
+    #[arg(long, global = true, value_enum, default_value_t)]
+    format: Format,
+    /// Short for --format json
+    #[arg(long, global = true)]
+    json: bool,
+    /// When to colour
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub(crate) color: Color,
+    /// The answer only
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people: the answer on stdout, the rest on stderr
+    #[default]
+    Text,
+    /// For programs: one JSON object a line
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Give an agent one prompt and print its answer
+    Run(Box<Run>),
+    /// Find, add and switch agents
+    #[command(subcommand)]
+    Agent(Agent),
+    /// Be a scripted agent on stdin and stdout
+    DemoAgent(DemoAgent),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example: agentline completions bash > ~/.local/share/bash-completion/completions/agentline")]
+    Completions {
+        /// Which shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Starts the agent, sends the prompt, prints the answer, ends the agent.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  agentline run \"hello\"                          the built-in demo agent: no model, no key
+  agentline run --agent gemini -C ~/proj \"…\"     an agent that is installed
+  agentline run -e KEY \"…\" -- ./my-agent --acp   any command that speaks ACP
+  git diff | agentline run -q --agent gemini -   the prompt from stdin, nothing but the answer
+
+Exit codes: 0 completed, 1 failed, 2 usage, 3 no such agent, 5 agent trouble, 6 permission refused by
+--permission fail, 7 needs a login, 124 a clock expired, 130 cancelled.")]
+pub(crate) struct Run {
+    /// The task; `-`, or nothing when stdin is no terminal, reads it from stdin
+    #[arg(conflicts_with = "prompt_file")]
+    pub(crate) prompt: Option<String>,
+    /// The agent's command, instead of --agent
+    #[arg(last = true, value_name = "CMD", conflicts_with = "agent")]
+    pub(crate) command: Vec<OsString>,
+    /// An agent that `agentline agent list` shows, or `demo` [default: AGENTLINE_AGENT, else `agent default`]
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
+    /// The workspace [default: the current directory]
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Who answers permission requests [default: ask on a terminal, else reject]
+    #[arg(short, long, value_enum, value_name = "WHO")]
+    pub(crate) permission: Option<Permission>,
+    /// Lay a variable over the agent's environment; NAME alone passes ours on
+    #[arg(short, long, value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<OsString>,
+    /// The same from a file, one a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) env_file: Vec<PathBuf>,
+    /// Read the task from a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prompt_file: Option<PathBuf>,
+    /// Send a picture along (PNG, JPEG, GIF, WebP)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) image: Vec<PathBuf>,
+    /// Send a file along
+    #[arg(long, value_name = "FILE")]
+    pub(crate) resource: Vec<PathBuf>,
+    /// Choose a model
+    #[arg(long, value_name = "ID")]
+    pub(crate) model: Option<String>,
+    /// Choose a mode
+    #[arg(long, value_name = "ID")]
+    pub(crate) mode: Option<String>,
+    /// Set another option of the session
+    #[arg(long, value_name = "OPTION=VALUE", value_parser = pair)]
+    pub(crate) set: Vec<(String, String)>,
+    /// MCP servers for the session: a JSON array as in ACP
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp: Option<PathBuf>,
+    /// Go on with an old session
+    #[arg(long, value_name = "ID|last")]
+    pub(crate) resume: Option<String>,
+    /// For the whole run, such as 10s, 5m; a bare number is seconds [default: none]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// For the handshake
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
+    pub(crate) init_timeout: Duration,
+    /// For silence during the turn [default: none]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) idle_timeout: Option<Duration>,
+    /// For the agent's answer to a cancel
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s")]
+    pub(crate) cancel_grace: Duration,
+    /// Record everything that is said
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Show what would be started, and start nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Permission {
+    /// You, at the terminal
+    Ask,
+    /// Allow: once if that is offered
+    Allow,
+    /// Reject: once if that is offered
+    Reject,
+    /// Reject, end the run, and exit with 6
+    Fail,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Agent {
+    /// Show the agents of this machine; starts nothing
+    #[command(after_help = "Example: agentline agent list -v")]
+    List {
+        /// Also where was looked, and what was passed over
+        #[arg(short, long)]
+        verbose: bool,
+        /// An official registry.json instead of the built-in list
+        #[arg(long, value_name = "FILE")]
+        registry: Option<PathBuf>,
+        /// The language of the texts
+        #[arg(long, value_enum, default_value_t)]
+        lang: Lang,
+    },
+    /// Show one agent
+    #[command(after_help = "Example: agentline agent show gemini")]
+    Show {
+        /// Its id, or the beginning of it
+        id: String,
+    },
+    /// Add an agent of your own, or replace it
+    #[command(after_help = "Example: agentline agent add claude-code --name \"Claude Code\" -- claude-agent-acp")]
+    Add {
+        /// Lower-case letters, digits and `-`
+        id: String,
+        /// The name to show [default: the id]
+        #[arg(long)]
+        name: Option<String>,
+        /// The command that starts it
+        #[arg(last = true, required = true, value_name = "CMD")]
+        command: Vec<String>,
+    },
+    /// Take an agent of your own away
+    #[command(after_help = "Example: agentline agent remove claude-code")]
+    Remove {
+        /// Its id
+        id: String,
+    },
+    /// Switch an agent on
+    #[command(after_help = "Example: agentline agent enable gemini")]
+    Enable {
+        /// Its id
+        id: String,
+    },
+    /// Switch an agent off
+    #[command(after_help = "Example: agentline agent disable gemini")]
+    Disable {
+        /// Its id
+        id: String,
+    },
+    /// Choose the agent that runs when none is named
+    #[command(after_help = "Example: agentline agent default gemini")]
+    Default {
+        /// Its id, or `demo`
+        id: String,
+    },
+    /// Remember a setting of an agent
+    #[command(after_help = "Example: agentline agent set gemini --env GEMINI_API_KEY")]
+    Set {
+        /// Its id
+        id: String,
+        /// A variable that it may have when the hub starts it; only the name is kept
+        #[arg(long, required = true, value_name = "NAME")]
+        env: Vec<String>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Lang {
+    #[default]
+    En,
+    Zh,
+}
+
+/// A scripted agent that speaks ACP on stdin and stdout. No model, no key.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Prompts: hello, ask, fail, refuse, slow N, flood N, crash N, hang; anything else is echoed.
+Example: agentline run \"slow 3\" -- agentline demo-agent")]
+pub(crate) struct DemoAgent {
+    /// What to play for which prompt: a JSON object, prompt word to list of steps
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// Misbehave, for tests of clients
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) fault: Option<crate::demo::Fault>,
+}
+
+impl Global {
+    pub(crate) fn format(self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
+}
+
+/// `500ms`, `10s`, `5m`; a bare number is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = || text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let span = seconds().map_or_else(|| humantime::parse_duration(text), Ok);
+    match span {
+        Ok(Duration::ZERO) => Err("must be longer than nothing".into()),
+        Ok(span) => Ok(span),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), &'static str> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        Some(_) | None => Err("expected OPTION=VALUE"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_makes_sense() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_bare_number_is_seconds() {
+        for (text, millis) in [("500ms", 500), ("10s", 10_000), ("5m", 300_000), ("3", 3000), ("0.5", 500)] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for bad in ["", "0", "0s", "-1", "ten", "inf", "NaN", "10 apples", "1e999"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn each_command_shows_an_example() {
+        fn check(command: &clap::Command) {
+            if command.has_subcommands() {
+                command.get_subcommands().for_each(check);
+            } else {
+                let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+                assert!(help.contains("Example"), "{}", command.get_name());
+            }
+        }
+        check(&Cli::command());
+    }
+}

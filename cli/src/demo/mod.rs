@@ -1,0 +1,186 @@
+//! The demo agent: scripted, and able to misbehave.
+
+mod fault;
+mod player;
+mod script;
+
+pub(crate) use fault::Fault;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use agentline_blocking::{Driver, Given, Handle};
+use agentline_core::acp::agent::{Command, Config, Event, Prompted, Reply, Requested, TurnKey, Wanted};
+use agentline_core::acp::session::{
+    AgentCapabilities, ConfigKind, ConfigOption, ConfigValue, Implementation, PromptCapabilities, SessionMode,
+    SessionModes, SessionState,
+};
+use agentline_core::acp::{Agent, ContentBlock, Json, SessionId};
+use agentline_core::Tag;
+use agentline_core::problem::{Kind, Phase, Problem};
+use agentline_core::rpc::RpcError;
+use serde_json::json;
+
+use crate::args::DemoAgent;
+use player::{Note, Player};
+use script::Script;
+
+/// Serves one client on stdin and stdout.
+pub(crate) fn serve(args: &DemoAgent) -> Result<ExitCode, Problem> {
+    if let Some(fault) = args.fault {
+        return Ok(fault.play());
+    }
+    let script = args.script.as_deref().map(read).transpose()?.unwrap_or_default();
+    let internal = |error: std::io::Error| Problem::new(Phase::Initialize, Kind::Internal, error.to_string());
+    let mut driver = Driver::<Agent>::with_given(config(), Given::stdio()).map_err(internal)?;
+    crate::signals::on_each(driver.handle(), |agent, _| {
+        let _ = agent.command(Command::Shutdown);
+    })
+    .map_err(internal)?;
+    let mut demo = Demo { agent: driver.handle(), script, sessions: 0, turns: BTreeMap::new(), played: 0 };
+    for event in driver.by_ref() {
+        demo.on(event);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Demo {
+    agent: Handle<Agent>,
+    script: Script,
+    sessions: u32,
+    turns: BTreeMap<TurnKey, (Tag, Sender<Note>)>,
+    played: u64,
+}
+
+impl Demo {
+    fn on(&mut self, event: Event) {
+        match event {
+            Event::Requested(asked) => self.answer(*asked),
+            Event::Prompted(prompted) => self.begin(*prompted),
+            // A turn that has ended takes no more notes.
+            Event::Cancelled(turn) => {
+                if let Some((_, notes)) = self.turns.get(&turn) {
+                    let _ = notes.send(Note::Cancelled);
+                }
+            }
+            Event::TurnOver(turn) => drop(self.turns.remove(&turn)),
+            Event::PermissionAnswered(tag, outcome) => {
+                if let Some((_, notes)) = self.turns.values().find(|(of, _)| *of == tag) {
+                    let _ = notes.send(Note::Answered(outcome));
+                }
+            }
+            Event::Drained => self.turns.retain(|_, (_, notes)| notes.send(Note::Drained).is_ok()),
+            Event::Initialized(_)
+            | Event::Withdrawn(_)
+            | Event::Served(..)
+            | Event::Crowded
+            | Event::Notified(_)
+            | Event::Noticed(_)
+            | Event::Closed(_) => {}
+        }
+    }
+
+    fn answer(&mut self, Requested { request, wanted }: Requested) {
+        let reply = match wanted {
+            Wanted::NewSession(_) => {
+                self.sessions += 1;
+                let session = SessionId::from(&*format!("demo-{}", self.sessions));
+                Ok(Reply::SessionOpened { session, state: state("small") })
+            }
+            Wanted::SetMode(_, mode) if MODES.contains(&&*mode) => Ok(Reply::Done),
+            Wanted::SetMode(_, mode) => Err(format!("no mode {mode}")),
+            Wanted::SetOption(_, option, ConfigValue::Id(model))
+                if option == "model" && MODELS.contains(&&*model) =>
+            {
+                Ok(Reply::Options(options(&model)))
+            }
+            Wanted::SetOption(_, option, _) => Err(format!("no such value of {option}")),
+            Wanted::Authenticate(_)
+            | Wanted::Logout
+            | Wanted::LoadSession(..)
+            | Wanted::ResumeSession(..)
+            | Wanted::ListSessions { .. }
+            | Wanted::CloseSession(_)
+            | Wanted::DeleteSession(_)
+            | Wanted::Extension(..) => Err("the demo agent does not do that".into()),
+        };
+        let command = match reply {
+            Ok(reply) => Command::Reply { request, reply },
+            Err(why) => Command::Fail { request, error: RpcError::invalid_params(why) },
+        };
+        // Refused only when the client is gone.
+        let _ = self.agent.command(command);
+    }
+
+    fn begin(&mut self, Prompted { turn, prompt, .. }: Prompted) {
+        self.played += 1;
+        let tag = Tag(self.played);
+        let steps = self.script.steps(&text(&prompt));
+        let (notes, inbox) = channel();
+        let player = Player { agent: self.agent.clone(), turn, tag, notes: inbox, tools: 0 };
+        self.turns.insert(turn, (tag, notes));
+        thread::spawn(move || player.play(&steps));
+    }
+}
+
+fn config() -> Config {
+    let prompt_capabilities = PromptCapabilities { image: true, audio: false, embedded_context: true };
+    Config {
+        info: Some(Implementation {
+            name: "agentline-demo".into(),
+            title: Some("demo agent".into()),
+            version: env!("CARGO_PKG_VERSION").into(),
+        }),
+        capabilities: AgentCapabilities { prompt_capabilities, ..AgentCapabilities::default() },
+        ..Config::on_stdio()
+    }
+}
+
+const MODES: [&str; 2] = ["ask", "code"];
+const MODELS: [&str; 2] = ["small", "large"];
+
+fn state(model: &str) -> SessionState {
+    let mode = |id: &&str| SessionMode { id: (*id).into(), name: (*id).into(), description: None };
+    SessionState {
+        modes: Some(SessionModes {
+            current_mode_id: MODES[0].into(),
+            available_modes: MODES.iter().map(mode).collect(),
+        }),
+        config_options: Some(options(model)),
+        meta: None,
+    }
+}
+
+fn options(model: &str) -> Vec<ConfigOption> {
+    vec![ConfigOption {
+        id: "model".into(),
+        name: "Model".into(),
+        description: None,
+        category: Some("model".into()),
+        kind: ConfigKind::Select,
+        current_value: ConfigValue::Id(model.into()),
+        options: Some(Json::new(&MODELS.map(|model| json!({ "value": model, "name": model })))),
+    }]
+}
+
+/// The prompt in words; what is no text is named.
+fn text(prompt: &[ContentBlock]) -> String {
+    let words = prompt.iter().map(|block| match block {
+        ContentBlock::Text(content) => content.text.clone(),
+        ContentBlock::Image(image) => format!("[{}, {} bytes of base64]", image.mime_type, image.data.len()),
+        ContentBlock::ResourceLink(link) => format!("[link to {}]", link.name),
+        ContentBlock::Audio(_) | ContentBlock::Resource(_) | ContentBlock::Unknown(_) => {
+            format!("[{}]", block.tag())
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn read(path: &Path) -> Result<Script, Problem> {
+    let usage = |why: String| Problem::new(Phase::Usage, Kind::Usage, format!("{}: {why}", path.display()));
+    let bytes = std::fs::read(path).map_err(|error| usage(error.to_string()))?;
+    serde_json::from_slice(&bytes).map_err(|error| usage(error.to_string()))
+}

@@ -1,0 +1,213 @@
+//! Plays the steps of one turn, on a thread of its own.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use agentline_blocking::Handle;
+use agentline_core::acp::agent::{Command, TurnKey};
+use agentline_core::acp::update::{
+    Diff, Plan, PlanEntry, PlanPriority, PlanStatus, Speaker, ToolCall, ToolCallUpdate, ToolContent, ToolStatus,
+};
+use agentline_core::acp::{Agent, Json, OptionKind, PermissionOption, PermissionOutcome, StopReason, Update};
+use agentline_core::rpc::{RpcError, code};
+use agentline_core::{Refused, Tag};
+use serde_json::json;
+
+use super::script::{Step, Tool};
+
+/// What a turn is told from outside.
+pub(super) enum Note {
+    /// It is to end as soon as it can.
+    Cancelled,
+    /// Its question was answered.
+    Answered(PermissionOutcome),
+    /// There is room for text again.
+    Drained,
+}
+
+/// One turn.
+pub(super) struct Player {
+    pub(super) agent: Handle<Agent>,
+    pub(super) turn: TurnKey,
+    /// For its questions, of which one is open at a time.
+    pub(super) tag: Tag,
+    pub(super) notes: Receiver<Note>,
+    /// How many tools it used.
+    pub(super) tools: u32,
+}
+
+/// Why the steps do not go on.
+enum Break {
+    Stopped(StopReason),
+    Failed(String),
+    /// The turn is over, or the client is gone.
+    Over,
+}
+
+impl Player {
+    pub(super) fn play(mut self, steps: &[Step]) {
+        let turn = self.turn;
+        let end = match self.steps(steps) {
+            Ok(()) => Command::EndTurn { turn, reason: StopReason::EndTurn },
+            Err(Break::Stopped(reason)) => Command::EndTurn { turn, reason },
+            Err(Break::Failed(why)) => {
+                Command::FailTurn { turn, error: RpcError::new(code::INTERNAL_ERROR, why) }
+            }
+            Err(Break::Over) => return,
+        };
+        // Refused only when the turn has ended without us.
+        let _ = self.agent.command(end);
+    }
+
+    fn steps(&mut self, steps: &[Step]) -> Result<(), Break> {
+        steps.iter().try_for_each(|step| self.step(step))
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), Break> {
+        match step {
+            Step::Say(text) => self.say(Speaker::Agent, text),
+            Step::Think(text) => self.say(Speaker::Thought, text),
+            Step::Plan(entries) => self.report(Update::Plan(plan(entries))),
+            Step::Tool(tool) => {
+                let id = self.announce(tool)?;
+                self.use_tool(&id, tool)
+            }
+            Step::Ask { tool, allowed, rejected } => {
+                let id = self.announce(tool)?;
+                if self.ask(&id, tool)? {
+                    self.use_tool(&id, tool)?;
+                    self.steps(allowed)
+                } else {
+                    self.progress(&id, ToolStatus::Failed)?;
+                    self.steps(rejected)
+                }
+            }
+            Step::Wait(seconds) => self.wait(*seconds),
+            Step::Flood(pieces) => (1..=*pieces).try_for_each(|n| self.say(Speaker::Agent, &format!("{n}\n"))),
+            Step::Fail(why) => Err(Break::Failed(why.clone())),
+            Step::Stop(reason) => Err(Break::Stopped(reason.clone())),
+            Step::Exit(status) => std::process::exit(*status),
+            Step::Hang => loop {
+                self.notes.recv().map_err(|_| Break::Over)?;
+            },
+        }
+    }
+
+    fn say(&self, speaker: Speaker, text: &str) -> Result<(), Break> {
+        self.tell(|turn| Command::Say { turn, speaker, text: text.into() })
+    }
+
+    fn report(&self, update: Update) -> Result<(), Break> {
+        self.tell(|turn| Command::Report { turn, update: update.clone() })
+    }
+
+    /// Waits while the client reads more slowly than we write.
+    fn tell(&self, command: impl Fn(TurnKey) -> Command) -> Result<(), Break> {
+        loop {
+            match self.agent.command(command(self.turn)) {
+                Ok(()) => return Ok(()),
+                Err(Refused::Limit(_)) => match self.notes.recv().map_err(|_| Break::Over)? {
+                    Note::Cancelled => return Err(Break::Stopped(StopReason::Cancelled)),
+                    Note::Drained | Note::Answered(_) => {}
+                },
+                Err(_) => return Err(Break::Over),
+            }
+        }
+    }
+
+    fn wait(&self, seconds: f64) -> Result<(), Break> {
+        let until = Instant::now() + Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        loop {
+            match self.notes.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Err(RecvTimeoutError::Timeout) => return Ok(()),
+                Err(RecvTimeoutError::Disconnected) => return Err(Break::Over),
+                Ok(Note::Cancelled) => return Err(Break::Stopped(StopReason::Cancelled)),
+                Ok(Note::Drained | Note::Answered(_)) => {}
+            }
+        }
+    }
+
+    fn announce(&mut self, tool: &Tool) -> Result<String, Break> {
+        self.tools += 1;
+        let id = format!("call-{}", self.tools);
+        self.report(Update::ToolCall(ToolCall {
+            tool_call_id: id.clone(),
+            title: tool.title.clone(),
+            kind: tool.kind,
+            content: content(tool),
+            raw_input: tool.command.as_ref().map(|command| Json::new(&json!({ "command": command }))),
+            ..ToolCall::default()
+        }))?;
+        Ok(id)
+    }
+
+    fn use_tool(&self, id: &str, tool: &Tool) -> Result<(), Break> {
+        self.progress(id, ToolStatus::InProgress)?;
+        self.wait(tool.seconds)?;
+        self.progress(id, ToolStatus::Completed)
+    }
+
+    fn progress(&self, id: &str, status: ToolStatus) -> Result<(), Break> {
+        let status = Some(status);
+        let update = ToolCallUpdate { tool_call_id: id.into(), status, ..ToolCallUpdate::default() };
+        self.report(Update::ToolCallUpdate(update))
+    }
+
+    /// Whether the tool may be used.
+    fn ask(&self, id: &str, tool: &Tool) -> Result<bool, Break> {
+        self.tell(|turn| Command::AskPermission {
+            tag: self.tag,
+            turn,
+            tool_call: ToolCallUpdate {
+                tool_call_id: id.into(),
+                title: Some(tool.title.clone()),
+                ..ToolCallUpdate::default()
+            },
+            options: options(),
+        })?;
+        loop {
+            match self.notes.recv().map_err(|_| Break::Over)? {
+                Note::Answered(PermissionOutcome::Selected { option_id }) => {
+                    let mut options = options().into_iter();
+                    return Ok(options.any(|option| option.option_id == option_id && option.kind.allows()));
+                }
+                Note::Answered(PermissionOutcome::Cancelled) => return Ok(false),
+                Note::Cancelled => return Err(Break::Stopped(StopReason::Cancelled)),
+                Note::Drained => {}
+            }
+        }
+    }
+}
+
+fn options() -> Vec<PermissionOption> {
+    let option = |option_id: &str, name: &str, kind| PermissionOption {
+        option_id: option_id.into(),
+        name: name.into(),
+        kind,
+    };
+    vec![
+        option("yes", "Allow once", OptionKind::AllowOnce),
+        option("always", "Always allow", OptionKind::AllowAlways),
+        option("no", "Reject", OptionKind::RejectOnce),
+    ]
+}
+
+fn content(tool: &Tool) -> Vec<ToolContent> {
+    let diff = tool.diff.as_ref().map(|(path, old, new)| Diff {
+        path: path.clone(),
+        old_text: Some(old.clone()),
+        new_text: new.clone(),
+        meta: None,
+    });
+    diff.map(ToolContent::Diff).into_iter().collect()
+}
+
+fn plan(entries: &[String]) -> Plan {
+    let entry = |content: &String| PlanEntry {
+        content: content.clone(),
+        priority: PlanPriority::Medium,
+        status: PlanStatus::Pending,
+        meta: None,
+    };
+    Plan { entries: entries.iter().map(entry).collect(), meta: None }
+}

@@ -1,0 +1,163 @@
+//! What the demo agent plays for which prompt.
+
+use std::collections::BTreeMap;
+
+use agentline_core::acp::StopReason;
+use agentline_core::acp::update::ToolKind;
+use serde::Deserialize;
+
+/// Steps by the first word of the prompt; `*` is for any other. What is not here is built in.
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(transparent)]
+pub(crate) struct Script(BTreeMap<String, Vec<Step>>);
+
+/// One thing that the demo agent does.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Step {
+    /// Say a piece of the answer.
+    Say(String),
+    /// Say a piece of the reasoning.
+    Think(String),
+    /// Show a plan.
+    Plan(Vec<String>),
+    /// Use a tool.
+    Tool(Tool),
+    /// Ask for permission to use a tool.
+    Ask {
+        tool: Tool,
+        /// What follows when it may.
+        #[serde(default)]
+        allowed: Vec<Self>,
+        /// What follows when it may not.
+        #[serde(default)]
+        rejected: Vec<Self>,
+    },
+    /// Seconds of silence.
+    Wait(f64),
+    /// So many pieces of text, as fast as they are taken.
+    Flood(u64),
+    /// End the turn with an error.
+    Fail(String),
+    /// End the turn with this reason.
+    Stop(StopReason),
+    /// End the process with this status.
+    Exit(i32),
+    /// Do nothing any more, not even when cancelled.
+    Hang,
+}
+
+/// A tool that is not really there.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tool {
+    pub(crate) title: String,
+    #[serde(default)]
+    pub(crate) kind: ToolKind,
+    /// A command to show.
+    pub(crate) command: Option<String>,
+    /// A file to show, and what becomes of it.
+    pub(crate) diff: Option<(String, String, String)>,
+    #[serde(default)]
+    pub(crate) seconds: f64,
+}
+
+impl Script {
+    /// The steps for a prompt.
+    pub(crate) fn steps(&self, prompt: &str) -> Vec<Step> {
+        let prompt = prompt.trim();
+        let (word, rest) = prompt.split_once(char::is_whitespace).unwrap_or((prompt, ""));
+        let own = self.0.get(word).cloned();
+        own.or_else(|| built_in(word, rest.trim()))
+            .or_else(|| self.0.get("*").cloned())
+            .unwrap_or_else(|| vec![Step::Say(prompt.into())])
+    }
+}
+
+fn built_in(word: &str, rest: &str) -> Option<Vec<Step>> {
+    let number = || rest.parse().ok();
+    Some(match word {
+        "hello" if rest.is_empty() => hello(),
+        "ask" if rest.is_empty() => vec![Step::Ask {
+            tool: Tool {
+                title: "Clean the build folder".into(),
+                kind: ToolKind::Execute,
+                command: Some("rm -rf target && cargo build --release".into()),
+                diff: None,
+                seconds: 0.1,
+            },
+            allowed: say("I may: the command ran. (It did not really: I am scripted.)\n"),
+            rejected: say("I may not, so I left everything as it was.\n"),
+        }],
+        "fail" if rest.is_empty() => {
+            vec![Step::Say("This will not end well.\n".into()), Step::Fail("the demo agent was asked to fail".into())]
+        }
+        "refuse" if rest.is_empty() => {
+            vec![Step::Say("I will not do that.\n".into()), Step::Stop(StopReason::Refusal)]
+        }
+        "slow" => {
+            let chunk = |n: u64| [Step::Wait(1.0), Step::Say(format!("{n}\n"))];
+            (1..=u64::min(number()?, 3600)).flat_map(chunk).collect()
+        }
+        "flood" => vec![Step::Flood(number()?)],
+        "crash" => vec![Step::Say("Down I go.\n".into()), Step::Exit(rest.parse().ok()?)],
+        "hang" if rest.is_empty() => vec![Step::Hang],
+        _ => return None,
+    })
+}
+
+fn hello() -> Vec<Step> {
+    let mut steps = vec![
+        Step::Think("The user says hello. I will look around before I answer.".into()),
+        Step::Plan(vec!["look around".into(), "answer".into()]),
+        Step::Tool(Tool {
+            title: "README.md".into(),
+            kind: ToolKind::Read,
+            command: None,
+            diff: None,
+            seconds: 0.1,
+        }),
+    ];
+    for piece in HELLO.split_inclusive(' ') {
+        steps.extend([Step::Say(piece.into()), Step::Wait(0.01)]);
+    }
+    steps
+}
+
+fn say(text: &str) -> Vec<Step> {
+    vec![Step::Say(text.into())]
+}
+
+const HELLO: &str = "\
+Hello! I am a scripted agent speaking ACP over stdio. Every line you see came
+through the same code that drives Gemini CLI, Codex or your own agent.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn anything_else_is_echoed() {
+        let script = Script::default();
+        for prompt in ["good morning", "hello there", "slow", "slow down", "flood -1", "crash hard", "你好"] {
+            assert_eq!(script.steps(prompt), say(prompt), "{prompt}");
+        }
+    }
+
+    #[test]
+    fn a_script_comes_first_and_its_star_last() {
+        let script: Script = serde_json::from_str(
+            r#"{"hello":[{"say":"hi"},{"stop":"max_tokens"}],
+                "*":["hang"],
+                "write":[{"ask":{"tool":{"title":"Write","kind":"edit","diff":["/a","old\n","new\n"]},
+                                 "allowed":[{"say":"written"}]}}]}"#,
+        )
+        .unwrap();
+        assert_eq!(script.steps("hello"), [Step::Say("hi".into()), Step::Stop(StopReason::MaxTokens)]);
+        assert_eq!(script.steps("whatever"), [Step::Hang]);
+        assert_eq!(script.steps("crash 3").last(), Some(&Step::Exit(3)));
+        assert!(matches!(&script.steps("write it")[..], [Step::Ask { rejected, .. }] if rejected.is_empty()));
+        assert!(serde_json::from_str::<Script>(r#"{"x":[{"sing":"la"}]}"#).is_err());
+    }
+}
