@@ -249,6 +249,16 @@ pub(crate) struct DemoAgent {
     pub(crate) fault: Option<crate::demo::Fault>,
 }
 
+impl Run {
+    /// Whether stdin is the prompt, so that nobody can be asked there.
+    pub(crate) fn reads_stdin(&self) -> bool {
+        match (&self.prompt, &self.prompt_file) {
+            (Some(prompt), _) => prompt == "-",
+            (None, file) => file.is_none(),
+        }
+    }
+}
+
 impl Global {
     pub(crate) fn format(self) -> Format {
         if self.json { Format::Json } else { self.format }

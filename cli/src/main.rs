@@ -1,1 +1,94 @@
-fn main() {}
+//! `agentline`: coding agents from the command line.
+
+mod agents;
+mod args;
+mod ask;
+mod demo;
+mod failure;
+mod find;
+mod output;
+mod plan;
+mod prompt;
+mod run;
+mod signals;
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
+use std::process::ExitCode;
+
+use agentline_core::problem::Problem;
+use anstream::{AutoStream, ColorChoice};
+use clap::{CommandFactory, Parser};
+use serde::Serialize;
+
+use args::{Cli, Color, Format, Verb};
+use output::{Notes, Out, Paint, object};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misunderstood(&error),
+    };
+    let paint = Paint::new(match cli.global.color {
+        Color::Auto => AutoStream::choice(&io::stderr()) != ColorChoice::Never,
+        Color::Always => true,
+        Color::Never => false,
+    });
+    let notes = Notes::new(paint);
+    let done = match &cli.verb {
+        Verb::Run(args) => run::run(args, cli.global, &notes),
+        Verb::Agent(verb) => agents::run(verb, cli.global, &notes),
+        Verb::DemoAgent(args) => demo::serve(args),
+        Verb::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "agentline", &mut script);
+            Ok(print(&String::from_utf8_lossy(&script)))
+        }
+    };
+    done.unwrap_or_else(|problem| report(&problem, cli.global.format(), &notes))
+}
+
+/// Writes to stdout. A reader that is gone has read enough.
+fn print(text: &str) -> ExitCode {
+    let mut out = Out::default();
+    out.write(text);
+    match out.flush() {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Ok(()) | Err(_) => ExitCode::SUCCESS,
+    }
+}
+
+/// A command that came to nothing.
+fn report(problem: &Problem, format: Format, notes: &Notes) -> ExitCode {
+    let code = problem.exit_code();
+    match format {
+        Format::Text => notes.line(&failure::explain(problem, notes.paint())),
+        Format::Json => {
+            #[derive(Serialize)]
+            #[serde(rename_all = "camelCase")]
+            struct Failed<'a> {
+                error: &'a Problem,
+                exit_code: u8,
+            }
+            print(&object("error", &Failed { error: problem, exit_code: code }));
+        }
+    }
+    ExitCode::from(code)
+}
+
+/// Help was asked for, or the command line makes no sense.
+fn misunderstood(error: &clap::Error) -> ExitCode {
+    let wants_json = || {
+        let words: Vec<OsString> = std::env::args_os().take_while(|word| word != "--").collect();
+        let has = |one: &str| words.iter().any(|word| word == one);
+        has("--json") || has("--format=json") || words.windows(2).any(|two| two[0] == "--format" && two[1] == "json")
+    };
+    if error.use_stderr() && wants_json() {
+        let text = error.render().to_string();
+        let message = text.trim().trim_start_matches("error: ").to_owned();
+        return report(&prompt::usage(message), Format::Json, &Notes::new(Paint::default()));
+    }
+    // A reader that is gone has read enough.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}

@@ -57,6 +57,12 @@ impl<M: Machine> Driver<M> {
         Handle::new(&self.shared)
     }
 
+    /// Whether the next event is there already: asking for it waits for nothing. For who gathers output.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        !self.told.is_empty()
+    }
+
     /// Commands the machine; what it writes is written before this returns.
     ///
     /// # Errors

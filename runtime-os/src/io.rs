@@ -122,6 +122,7 @@ impl<W: Watch> Io<W> {
             stderr: spawned.stderr.map(|fd| watch(fd, End::Stderr)).transpose()?,
             exit: Some(watch(spawned.exit, End::Exit)?),
             child: Some(spawned.child),
+            last_words: LAST_WORDS,
             restore: None,
         };
         Ok((Port::Stream(stream), Peer { pid, uid: Some(rustix::process::geteuid().as_raw()) }))
@@ -177,6 +178,7 @@ impl<W: Watch> Io<W> {
             stderr: None,
             exit: None,
             child: None,
+            last_words: 0,
             restore: Some(given.restore),
         }))
     }
@@ -211,6 +213,8 @@ struct Stream<S> {
     stderr: Option<S>,
     exit: Option<S>,
     child: Option<Child>,
+    /// How many reads of standard error may still come before the child's exit is told.
+    last_words: u8,
     restore: Option<Restore>,
 }
 
@@ -243,6 +247,7 @@ impl<S: Source> Stream<S> {
             stderr: None,
             exit: None,
             child: None,
+            last_words: 0,
             restore: None,
         }
     }
@@ -283,21 +288,31 @@ impl<S: Source> Stream<S> {
             }
             (End::Main | End::Out, Way::Write) => self.go_on_writing(),
             (End::Out, Way::Read) => self.acknowledged(),
-            (End::Stderr, _) => {
-                let n = read(self.stderr.as_ref()?, buffer)?;
-                if n == 0 {
-                    self.stderr = None;
-                    return None;
-                }
-                Some(Heard::Stderr(buffer.get(..n)?))
-            }
+            (End::Stderr, _) => self.read_stderr(buffer),
             (End::Exit, _) => {
+                // What the child said last is the reason for its exit, so it is told first. A grandchild that
+                // never stops talking does not hide the exit.
+                if self.last_words > 0 {
+                    self.last_words -= 1;
+                    if let Some(n) = self.stderr.as_ref().and_then(|fd| read(fd, buffer)).filter(|n| *n > 0) {
+                        return Some(Heard::Stderr(buffer.get(..n)?));
+                    }
+                }
                 let exit = self.child.as_mut()?.reap()?;
                 self.exit = None;
                 Some(Heard::Exited(exit))
             }
             (End::Main, Way::Read) => None,
         }
+    }
+
+    fn read_stderr<'a>(&mut self, buffer: &'a mut [u8]) -> Option<Heard<'a>> {
+        let n = read(self.stderr.as_ref()?, buffer)?;
+        if n == 0 {
+            self.stderr = None;
+            return None;
+        }
+        Some(Heard::Stderr(buffer.get(..n)?))
     }
 
     fn begin_write(&mut self, bytes: Vec<u8>) -> Option<Heard<'static>> {
@@ -413,3 +428,6 @@ fn read(from: &impl AsFd, buffer: &mut [u8]) -> Option<usize> {
 fn shortage(error: io::Error) -> OpenError {
     open_error(errno(&error))
 }
+
+/// A pipe holds 1 MiB at most, which is 16 full reads.
+const LAST_WORDS: u8 = 32;

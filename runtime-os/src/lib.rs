@@ -13,9 +13,10 @@ mod errno;
 mod given;
 pub mod guardian;
 mod io;
+pub mod look;
 pub mod process;
 pub mod socket;
-mod store;
+pub mod store;
 mod watch;
 
 pub use engine::Engine;

@@ -15,7 +15,11 @@ use crate::errno::errno;
 ///
 /// Safe against our crash; after a power cut it may be the old content. A missing directory is made, for us
 /// alone.
-pub(crate) fn carry_out(store: &Store) -> Result<(), Errno> {
+///
+/// # Errors
+///
+/// What the system says. Nothing has changed then.
+pub fn carry_out(store: &Store) -> Result<(), Errno> {
     let done = match &store.change {
         Change::Put { bytes, mode } => put(&store.path, bytes.expose(), *mode),
         Change::Remove => match fs::remove_file(&store.path) {

@@ -1,4 +1,4 @@
-//! Both runtimes perform every action as the table says, and what only one of them has.
+//! What an application sees of each runtime: commands from elsewhere, drops, events that are not taken.
 
 use std::thread;
 
@@ -8,20 +8,10 @@ use agentline_core::{
 };
 use agentline_smol::spawn;
 use agentline_tests::driver_table::whole::stubborn;
-use agentline_tests::driver_table::{A, Script, Scripted, Step, Until, Witness, blocking, rows, sh, smol};
+use agentline_tests::driver_table::{A, Script, Scripted, Step, Until, Witness, sh};
 use smol::future::{or, zip};
 use smol::stream::StreamExt;
 use tempfile::TempDir;
-
-#[test]
-fn the_table_holds_for_the_blocking_runtime() {
-    rows().into_iter().for_each(|row| row.run(blocking));
-}
-
-#[test]
-fn the_table_holds_for_smol() {
-    rows().into_iter().for_each(|row| row.run(smol));
-}
 
 /// A child that tells the witness what it hears first, then repeats what it hears.
 fn repeats(dir: &TempDir) -> Script {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::{fs, thread};
 
 use clap::ValueEnum;
+use rustix::process::{Signal, getpid, kill_process};
 use serde_json::Value;
 
 /// How the demo agent misbehaves.
@@ -203,10 +204,7 @@ fn act(acts: &[Act], id: &str) {
             Act::Complain(text) => io::stderr().write_all(text.as_bytes()),
             Act::CloseStdout => close_stdout(),
             Act::Exit(status) => std::process::exit(*status),
-            Act::Die => Ok(rustix::process::kill_process(
-                rustix::process::getpid(),
-                rustix::process::Signal::KILL,
-            )?),
+            Act::Die => kill_process(getpid(), Signal::KILL).map_err(io::Error::from),
         };
         let _ = stdout.flush();
     }

@@ -145,6 +145,24 @@ pub struct ToolCallUpdate {
     pub meta: Option<Json>,
 }
 
+/// A new call as news about it.
+impl From<ToolCall> for ToolCallUpdate {
+    fn from(call: ToolCall) -> Self {
+        Self {
+            tool_call_id: call.tool_call_id,
+            title: Some(call.title),
+            name: call.name,
+            kind: Some(call.kind),
+            status: Some(call.status),
+            content: Some(call.content),
+            locations: Some(call.locations),
+            raw_input: call.raw_input,
+            raw_output: call.raw_output,
+            meta: call.meta,
+        }
+    }
+}
+
 /// What sort of tool it is; a hint for display.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

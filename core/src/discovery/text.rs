@@ -323,7 +323,8 @@ const CHINESE: Words = Words {
 };
 
 /// A command line that a shell would split into these words again.
-fn command_line(argv: &[String]) -> String {
+#[must_use]
+pub fn command_line(argv: &[String]) -> String {
     let words: Vec<_> = argv.iter().map(|word| shell_word(word)).collect();
     words.join(" ")
 }

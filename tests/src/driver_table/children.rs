@@ -96,6 +96,15 @@ pub(super) fn rows() -> Vec<Row> {
             });
             (script, check)
         }),
+        row("the last words on stderr are heard before the exit", |dir| {
+            let script = vec![
+                spawn(A, sh(dir, "head -c 600000 /dev/zero >&2")),
+                Step::Until(A, Until::Exited),
+                look(|seen| assert_eq!(seen.on(A).stderr.len(), 600_000)),
+                Step::UntilGone(A),
+            ];
+            (script, check(|_| {}))
+        }),
         row("stderr that is thrown away is thrown away", |dir| {
             let spec = SpawnSpec { stderr: Stderr::Null, ..sh(dir, "echo lost >&2; echo kept") };
             (ended(spec), says(b"kept\n", b"", Exit::Code(0)))

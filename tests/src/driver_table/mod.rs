@@ -21,7 +21,7 @@ use agentline_core::{Action, LinkId, Open, SpawnSpec, Stderr};
 use rustix::fs::{Mode, OFlags};
 use tempfile::TempDir;
 
-pub use runtimes::{Drive, RUNTIMES, blocking, smol};
+pub use runtimes::{Drive, RUNTIMES};
 pub use script::{Log, Script, Scripted, Seen, Step, Until};
 
 /// One row of the table.

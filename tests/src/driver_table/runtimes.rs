@@ -10,9 +10,7 @@ pub type Drive = fn(Script, Option<Given>) -> Option<Seen>;
 /// Every runtime, by name.
 pub const RUNTIMES: [(&str, Drive); 2] = [("blocking", blocking), ("smol", smol)];
 
-/// On the calling thread.
-#[must_use]
-pub fn blocking(script: Script, given: Option<Given>) -> Option<Seen> {
+fn blocking(script: Script, given: Option<Given>) -> Option<Seen> {
     use agentline_blocking::Driver;
     let driver = match given {
         Some(given) => Driver::<Scripted>::with_given(script, given),
@@ -21,9 +19,7 @@ pub fn blocking(script: Script, given: Option<Given>) -> Option<Seen> {
     driver.ok()?.next()
 }
 
-/// On an executor.
-#[must_use]
-pub fn smol(script: Script, given: Option<Given>) -> Option<Seen> {
+fn smol(script: Script, given: Option<Given>) -> Option<Seen> {
     use agentline_smol::{spawn, spawn_with_given};
     let (mut events, driver) = match given {
         Some(given) => spawn_with_given::<Scripted>(script, given),

@@ -1,0 +1,199 @@
+//! For programs: one object a line (spec/cli, "JSON events").
+
+use std::io;
+use std::time::Duration;
+
+use agentline_core::acp::client::{Moment, Ready, Text};
+use agentline_core::acp::session::{ConfigOption, SessionModes};
+use agentline_core::acp::update::{Chunk, Plan, PlanEntry, Speaker, ToolCall, ToolCallUpdate, Usage};
+use agentline_core::acp::{ContentBlock, SessionId, Update};
+use agentline_core::rpc::to_json;
+use agentline_core::subagent::{Decision, Event, Finished};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::notes::Notes;
+use super::out::Out;
+use super::{Screen, Start};
+
+/// Objects on stdout; what the agent writes to stderr goes on to ours.
+pub(crate) struct Json {
+    out: Out,
+    notes: Notes,
+    quiet: bool,
+}
+
+/// The first line of a command.
+pub(crate) fn object<T: Serialize>(kind: &'static str, body: &T) -> String {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct First<'a, T> {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        schema_version: u32,
+        #[serde(flatten)]
+        body: &'a T,
+    }
+    to_json(&First { kind, schema_version: 1, body }) + "\n"
+}
+
+impl Json {
+    pub(crate) fn new(notes: Notes, quiet: bool) -> Self {
+        Self { out: Out::default(), notes, quiet }
+    }
+
+    fn line(&mut self, line: &Line<'_>) {
+        self.out.write(&(to_json(line) + "\n"));
+    }
+
+    fn text(&mut self, text: Text) {
+        let Text { speaker, moment, text, message, .. } = text;
+        match (speaker, moment) {
+            (Speaker::Agent, Moment::Turn) => self.line(&Line::Text { text: &text }),
+            (Speaker::Thought, Moment::Turn) => self.line(&Line::Thought { text: &text }),
+            // What is not of this turn is no part of the answer.
+            (Speaker::Agent | Speaker::Thought | Speaker::User, _) => {
+                let message_id = message.map(|id| (*id).to_owned());
+                let chunk = Chunk { content: ContentBlock::text(text), message_id, meta: None };
+                self.line(&Line::Update { raw: &Update::Message(speaker, chunk) });
+            }
+        }
+    }
+
+    fn update(&mut self, moment: Moment, update: &Update) {
+        self.line(&match (update, moment) {
+            (Update::ToolCall(call), Moment::Turn) => Line::Tool(call),
+            (Update::ToolCallUpdate(news), Moment::Turn) => Line::ToolNews(news),
+            (Update::Plan(Plan { entries, .. }), Moment::Turn) => Line::Plan { entries },
+            (Update::Usage(usage), _) => Line::Usage(usage),
+            (
+                Update::ToolCall(_)
+                | Update::ToolCallUpdate(_)
+                | Update::Plan(_)
+                | Update::Message(..)
+                | Update::AvailableCommands(_)
+                | Update::CurrentMode(_)
+                | Update::ConfigOptions(_)
+                | Update::SessionInfo(_)
+                | Update::Other(_),
+                _,
+            ) => Line::Update { raw: update },
+        });
+    }
+}
+
+impl Screen for Json {
+    fn started(&mut self, start: &Start, pid: Option<u32>) {
+        #[derive(Serialize)]
+        struct Started<'a> {
+            #[serde(flatten)]
+            start: &'a Start,
+            pid: Option<u32>,
+        }
+        self.out.write(&object("start", &Started { start, pid }));
+    }
+
+    fn dry_run(&mut self, start: &Start) {
+        self.started(start, None);
+    }
+
+    fn told(&mut self, event: Event) {
+        match event {
+            Event::Ready(ready) => self.line(&Line::Ready(&Said::of(&ready))),
+            Event::SessionOpened(opened) => self.line(&Line::Session {
+                session_id: &opened.session,
+                modes: opened.state.modes.as_ref(),
+                config_options: opened.state.config_options.as_deref(),
+            }),
+            Event::Text(text) => self.text(text),
+            Event::Updated(updated) => self.update(updated.moment, &updated.update),
+            Event::PermissionDecided(decision) => self.line(&Line::Permission(&decision)),
+            Event::Stderr(text) if !self.quiet => self.notes.foreign(&text),
+            Event::Started(_)
+            | Event::Line(_)
+            | Event::PermissionAsked(_)
+            | Event::Stderr(_)
+            | Event::Noticed(_)
+            | Event::Finished(_)
+            | Event::Closed(_) => {}
+        }
+    }
+
+    fn finished(&mut self, finished: &Finished, took: Duration) {
+        let elapsed_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        self.line(&Line::Result { finished, elapsed_ms });
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn is_full(&self) -> bool {
+        self.out.is_large()
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+enum Line<'a> {
+    Ready(&'a Said<'a>),
+    Session {
+        session_id: &'a SessionId,
+        modes: Option<&'a SessionModes>,
+        config_options: Option<&'a [ConfigOption]>,
+    },
+    Text {
+        text: &'a str,
+    },
+    Thought {
+        text: &'a str,
+    },
+    Tool(&'a ToolCall),
+    #[serde(rename = "tool")]
+    ToolNews(&'a ToolCallUpdate),
+    Plan {
+        entries: &'a [PlanEntry],
+    },
+    Permission(&'a Decision),
+    Usage(&'a Usage),
+    Update {
+        raw: &'a Update,
+    },
+    Result {
+        #[serde(flatten)]
+        finished: &'a Finished,
+        elapsed_ms: u64,
+    },
+}
+
+/// What the agent said of itself, in its own words.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Said<'a> {
+    protocol_version: u16,
+    agent_info: Option<&'a RawValue>,
+    capabilities: Option<&'a RawValue>,
+    auth_methods: Option<&'a RawValue>,
+}
+
+impl<'a> Said<'a> {
+    fn of(ready: &'a Ready) -> Self {
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Answer<'a> {
+            #[serde(borrow)]
+            agent_info: Option<&'a RawValue>,
+            #[serde(borrow)]
+            agent_capabilities: Option<&'a RawValue>,
+            #[serde(borrow)]
+            auth_methods: Option<&'a RawValue>,
+        }
+        let answer: Answer<'_> = serde_json::from_str(ready.raw.get()).unwrap_or_default();
+        Self {
+            protocol_version: ready.protocol_version,
+            agent_info: answer.agent_info,
+            capabilities: answer.agent_capabilities,
+            auth_methods: answer.auth_methods,
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What a run shows: to a person, or to a program.
+
+mod json;
+mod notes;
+mod out;
+mod paint;
+mod text;
+mod tools;
+
+pub(crate) use json::{Json, object};
+pub(crate) use notes::Notes;
+pub(crate) use out::Out;
+pub(crate) use paint::{In, Paint, fit, pad, plain, span};
+pub(crate) use text::Text;
+pub(crate) use tools::{Tools, label, merge};
+
+use std::io;
+use std::time::Duration;
+
+use agentline_core::subagent::{Event, Finished};
+use serde::Serialize;
+
+/// What is started.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Start {
+    /// Its id; absent when it was given as a command.
+    pub(crate) agent: Option<String>,
+    /// Program and arguments, as far as they are known.
+    pub(crate) command: Option<Vec<String>>,
+    pub(crate) cwd: String,
+    /// Names of variables that it does not get.
+    pub(crate) withheld: Vec<String>,
+    /// What people call it.
+    #[serde(skip)]
+    pub(crate) name: String,
+}
+
+/// Shows a run: one start, what happens, one result.
+pub(crate) trait Screen {
+    /// The child runs, or it never will.
+    fn started(&mut self, start: &Start, pid: Option<u32>);
+
+    /// What would be started, and is not.
+    fn dry_run(&mut self, start: &Start);
+
+    /// Something happened.
+    fn told(&mut self, event: Event);
+
+    /// The result.
+    fn finished(&mut self, finished: &Finished, took: Duration);
+
+    /// Nothing more is there to be shown for now. After an error nobody reads any more.
+    fn flush(&mut self) -> io::Result<()>;
+
+    /// Whether it is time to flush even though there is more.
+    fn is_full(&self) -> bool;
+}

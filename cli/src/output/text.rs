@@ -1,0 +1,343 @@
+//! For people: the answer on stdout, as it arrives; everything else on stderr.
+
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use agentline_core::acp::client::{Moment, Ready, Text as Piece};
+use agentline_core::acp::update::{Plan, Speaker, ToolCallUpdate};
+use agentline_core::acp::{ContentBlock, Notice, Update};
+use agentline_core::discovery::command_line;
+use agentline_core::subagent::{By, Decision, Event, Finished, Outcome, Verdict};
+
+use super::notes::Notes;
+use super::out::Out;
+use super::paint::{In, Paint, fit, pad, plain, span};
+use super::tools::{Ended, Tools};
+use super::{Screen, Start};
+use crate::failure::Advice;
+
+/// A run on a terminal, or in a pipe: the same text.
+pub(crate) struct Text {
+    out: Out,
+    notes: Notes,
+    quiet: bool,
+    /// Whether the answer is in the middle of a line.
+    open_line: bool,
+    name: String,
+    tools: Tools,
+    plan: Vec<String>,
+    stderr: Stderr,
+    bad_lines: usize,
+    advice: Rc<Advice>,
+}
+
+/// What the agent wrote to standard error.
+enum Stderr {
+    /// Before the handshake is done, it is kept: mostly noise, or else the reason of a failure.
+    Kept(String),
+    Passed,
+}
+
+impl Text {
+    pub(crate) fn new(notes: Notes, quiet: bool, advice: Rc<Advice>) -> Self {
+        Self {
+            out: Out::default(),
+            notes,
+            quiet,
+            open_line: false,
+            name: String::new(),
+            tools: Tools::default(),
+            plan: Vec::new(),
+            stderr: Stderr::Kept(String::new()),
+            bad_lines: 0,
+            advice,
+        }
+    }
+
+    fn paint(&self) -> Paint {
+        self.notes.paint()
+    }
+
+    /// A line for people, after all that was said before.
+    fn note(&mut self, text: &str) {
+        if !self.quiet {
+            // An error comes again when the answer is flushed.
+            let _ = self.show();
+            self.notes.line(text);
+        }
+    }
+
+    fn busy(&self, label: &str) {
+        if !self.quiet {
+            self.notes.busy(label);
+        }
+    }
+
+    /// Brings the answer so far to where it can be read.
+    fn show(&mut self) -> io::Result<()> {
+        self.notes.before_answer();
+        let done = self.out.flush();
+        self.notes.after_answer(self.open_line);
+        done
+    }
+
+    fn say(&mut self, text: &str) {
+        if let Some(last) = text.chars().next_back() {
+            self.out.write(text);
+            self.open_line = last != '\n';
+        }
+    }
+
+    /// What comes next is no part of the sentence before.
+    fn end_line(&mut self) {
+        if self.open_line {
+            self.say("\n");
+        }
+    }
+
+    fn ready(&mut self, ready: &Ready) {
+        let info = ready.agent_info.as_ref();
+        let title = info.map(|info| info.title.as_deref().unwrap_or(&info.name)).unwrap_or(&self.name);
+        let version = info.map_or("", |info| &info.version);
+        let line = if self.advice.is_demo() {
+            "demo agent (built in: no model, no key)".to_owned()
+        } else {
+            format!("{} {}", plain(title), plain(version))
+        };
+        self.note(&format!("{} {}", In(self.paint().dim, "◦"), line.trim_end()));
+        self.pass_stderr();
+        self.busy("waiting for the agent");
+    }
+
+    fn pass_stderr(&mut self) {
+        if let Stderr::Kept(kept) = std::mem::replace(&mut self.stderr, Stderr::Passed)
+            && !kept.is_empty()
+        {
+            self.stderr(&kept);
+        }
+    }
+
+    fn stderr(&mut self, text: &str) {
+        match &mut self.stderr {
+            Stderr::Kept(kept) => {
+                kept.push_str(text);
+                let from = kept.ceil_char_boundary(kept.len().saturating_sub(KEPT));
+                kept.drain(..from);
+            }
+            Stderr::Passed if !self.quiet => {
+                let _ = self.show();
+                self.notes.foreign(text);
+            }
+            Stderr::Passed => {}
+        }
+    }
+
+    fn text(&mut self, piece: &Piece) {
+        match (piece.moment, piece.speaker) {
+            (Moment::Turn, Speaker::Agent) => self.say(&piece.text),
+            (Moment::Turn, Speaker::Thought) => {
+                self.end_line();
+                self.busy("thinking");
+            }
+            // History, or what the user said.
+            (Moment::Replay | Moment::Between, _) | (Moment::Turn, Speaker::User) => {}
+        }
+    }
+
+    fn update(&mut self, update: Update) {
+        match update {
+            Update::ToolCall(call) => self.tool(call.into()),
+            Update::ToolCallUpdate(news) => self.tool(news),
+            Update::Plan(plan) => self.plan(&plan),
+            Update::Message(Speaker::Agent, chunk) => match &chunk.content {
+                ContentBlock::Text(content) => self.say(&content.text),
+                other => {
+                    let tag = plain(other.tag()).into_owned();
+                    self.note(&format!("  {}", In(self.paint().dim, format!("[{tag}]"))));
+                }
+            },
+            Update::Message(..)
+            | Update::AvailableCommands(_)
+            | Update::CurrentMode(_)
+            | Update::ConfigOptions(_)
+            | Update::SessionInfo(_)
+            | Update::Usage(_)
+            | Update::Other(_) => {}
+        }
+    }
+
+    fn tool(&mut self, news: ToolCallUpdate) {
+        let id = news.tool_call_id.clone();
+        if self.tools.learn(news) {
+            self.end_line();
+        }
+        if let Some(Ended { label, failed, took }) = self.tools.ended(&id) {
+            let mark = if failed { In(self.paint().bad, "✗") } else { In(self.paint().good, "✓") };
+            let columns = self.notes.columns().saturating_sub(16).clamp(20, LABEL);
+            let label = pad(&fit(&label, columns), columns);
+            let took = if took >= WORTH_SAYING { span(took) } else { String::new() };
+            let line = format!("  {mark} {label}  {}", In(self.paint().dim, took));
+            self.note(line.trim_end());
+        }
+        let busy = self.tools.newest().unwrap_or_else(|| "waiting for the agent".into());
+        self.busy(&busy);
+    }
+
+    fn plan(&mut self, plan: &Plan) {
+        let entries: Vec<String> = plan.entries.iter().map(|entry| plain(&entry.content).into_owned()).collect();
+        // Most updates of a plan tick entries off.
+        if entries.is_empty() || entries == self.plan {
+            return;
+        }
+        self.end_line();
+        let columns = self.notes.columns().saturating_sub(1);
+        let numbered = entries.iter().enumerate().map(|(at, entry)| format!("{} {entry}", at + 1));
+        let numbered: Vec<String> = numbered.collect();
+        let line = format!("  plan   {}", numbered.join("  "));
+        if fit(&line, columns) == line {
+            self.note(&line);
+        } else {
+            for (at, entry) in numbered.iter().enumerate() {
+                let head = if at == 0 { "  plan   " } else { "         " };
+                self.note(&fit(&format!("{head}{entry}"), columns));
+            }
+        }
+        self.plan = entries;
+    }
+
+    fn decided(&mut self, decision: &Decision) {
+        self.end_line();
+        let kind = decision.option_id.as_deref().and_then(|id| {
+            decision.options.iter().find(|option| option.option_id == id).map(|option| &option.kind)
+        });
+        let paint = self.paint();
+        let what = match (decision.decision, kind.map(|kind| kind.as_str())) {
+            (Verdict::Allowed, Some("allow_always")) => In(paint.good, "✓ allowed for good"),
+            (Verdict::Allowed, _) => In(paint.good, "✓ allowed once"),
+            (Verdict::Rejected, Some("reject_always")) => In(paint.bad, "✗ rejected for good"),
+            (Verdict::Rejected, _) => In(paint.bad, "✗ rejected"),
+            (Verdict::Cancelled, _) => In(paint.bad, "✗ not answered"),
+        };
+        let title = match (&decision.title, self.tools.get(&decision.tool_call_id)) {
+            (_, Some(call)) => super::label(call),
+            (Some(title), None) => plain(title).into_owned(),
+            (None, None) => plain(&decision.tool_call_id).into_owned(),
+        };
+        let line = match decision.by {
+            By::User => format!("  {what}"),
+            By::Policy => format!("  {what}: {title}{}", In(paint.dim, self.advice.about_policy())),
+            By::Cancel => format!("  {what}: {title}"),
+        };
+        self.note(&line);
+        self.busy("waiting for the agent");
+    }
+
+    fn noticed(&mut self, notice: &Notice) {
+        if let Notice::BadLine { start, .. } = notice {
+            self.bad_lines += 1;
+            if self.bad_lines == 1 {
+                let columns = self.notes.columns().saturating_sub(1);
+                let line = format!("  ! not a message, ignored: {}", plain(start));
+                self.note(&In(self.paint().dim, fit(&line, columns)).to_string());
+            }
+        }
+    }
+
+    fn summary(&self, finished: &Finished) -> String {
+        let mut parts = Vec::new();
+        match self.tools.count {
+            0 => {}
+            1 => parts.push("1 tool".to_owned()),
+            count => parts.push(format!("{count} tools")),
+        }
+        let asked = |verdict| finished.permissions.iter().filter(|asked| asked.decision == verdict).count();
+        if finished.permissions.is_empty() {
+            parts.push("nothing asked".into());
+        }
+        for (verdict, word) in
+            [(Verdict::Allowed, "allowed"), (Verdict::Rejected, "rejected"), (Verdict::Cancelled, "not answered")]
+        {
+            if let count @ 1.. = asked(verdict) {
+                parts.push(format!("{count} {word}"));
+            }
+        }
+        parts.join(" · ")
+    }
+}
+
+impl Screen for Text {
+    fn started(&mut self, start: &Start, _: Option<u32>) {
+        self.name = start.name.clone();
+        if !self.quiet {
+            self.notes.animate();
+        }
+        let label = format!("starting {}", plain(&start.name));
+        self.busy(&label);
+    }
+
+    fn dry_run(&mut self, start: &Start) {
+        let command = start.command.as_deref().map(command_line).unwrap_or_default();
+        let withheld = if start.withheld.is_empty() { "nothing".to_owned() } else { start.withheld.join(", ") };
+        self.say(&format!("command   {command}\ncwd       {}\nwithheld  {withheld}\n", start.cwd));
+    }
+
+    fn told(&mut self, event: Event) {
+        match event {
+            Event::Ready(ready) => self.ready(&ready),
+            Event::Text(piece) => self.text(&piece),
+            Event::Updated(updated) => match updated.moment {
+                Moment::Turn => self.update(updated.update),
+                Moment::Replay | Moment::Between => {}
+            },
+            Event::PermissionDecided(decision) => self.decided(&decision),
+            Event::PermissionAsked(_) => self.end_line(),
+            Event::Stderr(text) => self.stderr(&text),
+            Event::Noticed(notice) => self.noticed(&notice),
+            Event::Started(_)
+            | Event::SessionOpened(_)
+            | Event::Line(_)
+            | Event::Finished(_)
+            | Event::Closed(_) => {}
+        }
+    }
+
+    fn finished(&mut self, finished: &Finished, took: Duration) {
+        self.end_line();
+        let _ = self.show();
+        self.notes.still();
+        let paint = self.paint();
+        if let Some(problem) = &finished.error {
+            let unseen = self.quiet || matches!(self.stderr, Stderr::Kept(_));
+            self.notes.line(&self.advice.explain(problem, &self.name, Some(took), unseen, paint));
+        } else {
+            let (mark, how) = match finished.outcome {
+                Outcome::Completed => (In(paint.dim, "◦"), "completed in"),
+                Outcome::Aborted => (In(paint.dim, "◦"), "cancelled after"),
+                Outcome::Refusal => (In(paint.bad, "✗"), "the agent refused, after"),
+                Outcome::MaxTokens => (In(paint.bad, "✗"), "cut off at the model's output limit, after"),
+                Outcome::Error => (In(paint.bad, "✗"), "failed after"),
+            };
+            let line = format!("{mark} {how} {} · {}", span(took), self.summary(finished));
+            self.note(&line);
+        }
+        if let Some(line) = self.advice.next_steps() {
+            self.note(&format!("  {}", In(paint.dim, line)));
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.show()
+    }
+
+    fn is_full(&self) -> bool {
+        self.out.is_large()
+    }
+}
+
+/// Bytes of standard error that are kept until the handshake is done.
+const KEPT: usize = 4096;
+/// Columns of a tool's label, at most.
+const LABEL: usize = 46;
+/// A shorter time is not worth a word.
+const WORTH_SAYING: Duration = Duration::from_millis(50);

@@ -1,0 +1,160 @@
+//! Tool calls as they are known so far: news about them tell only what changed.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use agentline_core::acp::update::{ToolCallUpdate, ToolKind, ToolStatus};
+
+use super::paint::plain;
+
+/// The tool calls that have not ended.
+#[derive(Debug, Default)]
+pub(crate) struct Tools {
+    open: BTreeMap<String, Open>,
+    /// How many there were.
+    pub(crate) count: usize,
+}
+
+#[derive(Debug)]
+struct Open {
+    call: ToolCallUpdate,
+    since: Instant,
+}
+
+/// A tool call that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) label: String,
+    pub(crate) failed: bool,
+    pub(crate) took: Duration,
+}
+
+impl Tools {
+    /// Takes news about a call; whether it is a new one.
+    pub(crate) fn learn(&mut self, news: ToolCallUpdate) -> bool {
+        if let Some(known) = self.open.get_mut(&news.tool_call_id) {
+            merge(&mut known.call, news);
+            return false;
+        }
+        self.count += 1;
+        if self.open.len() >= MOST {
+            self.open.pop_first();
+        }
+        self.open.insert(news.tool_call_id.clone(), Open { call: news, since: Instant::now() });
+        true
+    }
+
+    /// What is known of a call.
+    pub(crate) fn get(&self, id: &str) -> Option<&ToolCallUpdate> {
+        self.open.get(id).map(|open| &open.call)
+    }
+
+    /// Takes a call out when it has ended.
+    pub(crate) fn ended(&mut self, id: &str) -> Option<Ended> {
+        let status = self.get(id)?.status.filter(|status| status.is_final())?;
+        let Open { call, since } = self.open.remove(id)?;
+        let failed = status == ToolStatus::Failed;
+        Some(Ended { label: label(&call), failed, took: since.elapsed() })
+    }
+
+    /// What the newest open call is about.
+    pub(crate) fn newest(&self) -> Option<String> {
+        self.open.values().max_by_key(|open| open.since).map(|open| label(&open.call))
+    }
+}
+
+/// A call in a few words: `read README.md`.
+pub(crate) fn label(call: &ToolCallUpdate) -> String {
+    let title = call.title.as_deref().map(str::trim).filter(|title| !title.is_empty());
+    let title = plain(title.or(call.name.as_deref()).unwrap_or(&call.tool_call_id)).into_owned();
+    let word = match call.kind.unwrap_or_default() {
+        ToolKind::Read => "read",
+        ToolKind::Edit => "edit",
+        ToolKind::Delete => "delete",
+        ToolKind::Move => "move",
+        ToolKind::Search => "search",
+        ToolKind::Execute => "run",
+        ToolKind::Fetch => "fetch",
+        ToolKind::Think | ToolKind::SwitchMode | ToolKind::Other => return title,
+    };
+    // Some agents write a sentence, others no more than what the tool is used on.
+    let is_sentence = title.starts_with(char::is_uppercase) && title.contains(' ');
+    let says_so = title.split(' ').next().is_some_and(|first| first.eq_ignore_ascii_case(word));
+    if is_sentence || says_so { title } else { format!("{word} {title}") }
+}
+
+/// Absent is unchanged, and what is there replaces what was.
+pub(crate) fn merge(call: &mut ToolCallUpdate, news: ToolCallUpdate) {
+    let ToolCallUpdate {
+        tool_call_id: _,
+        title,
+        name,
+        kind,
+        status,
+        content,
+        locations,
+        raw_input,
+        raw_output: _,
+        meta: _,
+    } = news;
+    call.title = title.or(call.title.take());
+    call.name = name.or(call.name.take());
+    call.kind = kind.or(call.kind);
+    call.status = status.or(call.status);
+    call.content = content.or(call.content.take());
+    call.locations = locations.or(call.locations.take());
+    call.raw_input = raw_input.or(call.raw_input.take());
+}
+
+/// Calls that are kept at once. Some agents never say that one has ended.
+const MOST: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(kind: ToolKind, title: &str) -> ToolCallUpdate {
+        ToolCallUpdate {
+            tool_call_id: "1".into(),
+            title: Some(title.into()),
+            kind: Some(kind),
+            ..ToolCallUpdate::default()
+        }
+    }
+
+    #[test]
+    fn labels_say_what_is_done_to_what() {
+        for (kind, title, shown) in [
+            (ToolKind::Read, "README.md", "read README.md"),
+            (ToolKind::Read, "Read README.md", "Read README.md"),
+            (ToolKind::Execute, "cargo test login", "run cargo test login"),
+            (ToolKind::Execute, "Clean the build folder", "Clean the build folder"),
+            (ToolKind::Edit, "a\nb", "edit a\u{fffd}b"),
+            (ToolKind::Other, "thing", "thing"),
+            (ToolKind::Other, " ", "1"),
+        ] {
+            assert_eq!(label(&call(kind, title)), shown);
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_is_as_it_was() {
+        let mut tools = Tools::default();
+        assert!(tools.learn(call(ToolKind::Read, "a")));
+        let done = Some(ToolStatus::Completed);
+        let news = ToolCallUpdate { tool_call_id: "1".into(), status: done, ..ToolCallUpdate::default() };
+        assert!(!tools.learn(news));
+        let ended = tools.ended("1").unwrap();
+        assert_eq!((&*ended.label, ended.failed, tools.count), ("read a", false, 1));
+        assert!(tools.ended("1").is_none() && tools.newest().is_none());
+    }
+
+    #[test]
+    fn calls_that_never_end_are_forgotten() {
+        let mut tools = Tools::default();
+        for id in 0..1000 {
+            tools.learn(ToolCallUpdate { tool_call_id: format!("{id:04}"), ..ToolCallUpdate::default() });
+        }
+        assert_eq!((tools.count, tools.open.len()), (1000, MOST));
+    }
+}

@@ -1,0 +1,225 @@
+//! From a command line to a run: which agent, where, with what.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal};
+use std::path::Path;
+
+use agentline_core::acp::client::{self, Timeouts};
+use agentline_core::acp::content::ContentBlock;
+use agentline_core::acp::session::{ConfigValue, Implementation, McpServer, SessionSetup};
+use agentline_core::discovery::Environment;
+use agentline_core::problem::Problem;
+use agentline_core::subagent::env::{Scrubbed, scrub};
+use agentline_core::subagent::{Allow, Choice, Config, Policy, Setting};
+use agentline_core::{Graces, Open, Secret, SpawnSpec, Stderr};
+use std::time::Duration;
+
+use crate::args::{Permission, Run};
+use crate::failure::Whose;
+use crate::find::{self, Found};
+use crate::output::Start;
+use crate::prompt;
+
+/// What a command line says by itself: nothing was looked at yet but the files that it names.
+pub(crate) struct Task {
+    prompt: Vec<ContentBlock>,
+    mcp_servers: Vec<McpServer>,
+    given: Vec<(OsString, OsString)>,
+    /// Variables that were to be passed on, and are not set here.
+    pub(crate) unset: Vec<OsString>,
+}
+
+/// Everything that a run needs.
+pub(crate) struct Plan {
+    pub(crate) config: Config,
+    pub(crate) whose: Whose,
+    /// What no trace may show.
+    pub(crate) secrets: Vec<Secret<Vec<u8>>>,
+}
+
+/// The agent that was chosen.
+struct Agent {
+    id: Option<String>,
+    name: String,
+    whose: Whose,
+    program: OsString,
+    args: Vec<OsString>,
+    /// What it inherits, and the names of what it does not.
+    env: Environment,
+    withheld: Vec<OsString>,
+}
+
+impl Task {
+    pub(crate) fn new(args: &Run) -> Result<Self, Problem> {
+        let (given, unset) = prompt::variables(args)?;
+        let mcp_servers = args.mcp.as_deref().map(prompt::mcp_servers).transpose()?.unwrap_or_default();
+        Ok(Self { prompt: prompt::prompt(args)?, mcp_servers, given, unset })
+    }
+
+    /// Looks at the workspace and for the agent. `start` is filled in as far as it gets.
+    pub(crate) fn plan(self, args: &Run, start: &mut Start) -> Result<Plan, Problem> {
+        let cwd = find::workspace(args.cwd.as_deref())?;
+        start.cwd = cwd.to_string_lossy().into_owned();
+        let agent = choose(args)?;
+        start.agent = agent.id.clone();
+        start.name = agent.name;
+        let argv = std::iter::once(&agent.program).chain(&agent.args);
+        start.command = Some(argv.map(|word| word.to_string_lossy().into_owned()).collect());
+
+        let mut env = agent.env;
+        let is_given = |name: &OsStr| self.given.iter().any(|(given, _)| given == name);
+        start.withheld = agent
+            .withheld
+            .iter()
+            .filter(|name| !is_given(name))
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect();
+        let secrets = self.given.iter().map(|(_, value)| value.as_encoded_bytes().to_vec().into()).collect();
+        env.extend(self.given.into_iter().map(|(name, value)| (name, value.into())));
+
+        let spec = SpawnSpec {
+            program: agent.program,
+            args: agent.args,
+            cwd,
+            env: env.into_iter().collect(),
+            stderr: Stderr::Pipe,
+        };
+        let setup =
+            SessionSetup { mcp_servers: self.mcp_servers, ..SessionSetup::in_directory(start.cwd.clone()) };
+        let config = Config {
+            session: match args.resume.as_deref() {
+                None => Choice::New,
+                Some("last") => Choice::Last,
+                Some(id) => Choice::Old(id.into()),
+            },
+            settings: settings(args),
+            policy: policy(args.permission),
+            timeout: args.timeout,
+            ..Config::new(client(args, spec), setup, self.prompt)
+        };
+        Ok(Plan { config, whose: agent.whose, secrets })
+    }
+}
+
+impl Start {
+    /// What can be said before anything was looked at.
+    pub(crate) fn unknown(args: &Run) -> Self {
+        let cwd = args.cwd.as_deref().unwrap_or(Path::new("."));
+        Self {
+            agent: args.agent.clone(),
+            command: None,
+            cwd: cwd.to_string_lossy().into_owned(),
+            withheld: Vec::new(),
+            name: args.agent.clone().unwrap_or_else(|| "the agent".into()),
+        }
+    }
+}
+
+/// `--agent` or a command, else `AGENTLINE_AGENT`, else the default, else the demo agent.
+fn choose(args: &Run) -> Result<Agent, Problem> {
+    if let [program, rest @ ..] = &*args.command {
+        let Scrubbed { env, withheld } = scrub(std::env::vars_os(), []);
+        let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
+        let (program, args, env) = (program.clone(), rest.to_vec(), env.into_iter().collect());
+        return Ok(Agent { id: None, name, whose: Whose::Theirs, program, args, env, withheld });
+    }
+    let named = args.agent.clone().or_else(|| std::env::var("AGENTLINE_AGENT").ok().filter(|id| !id.is_empty()));
+    if named.as_deref() == Some(DEMO) {
+        return demo(Whose::Demo);
+    }
+    let found = find::look(None)?;
+    match named.or_else(|| found.discovery.settings.default_agent.clone()) {
+        None => demo(Whose::Fallback(find::installed(&found.report))),
+        Some(id) if id == DEMO => demo(Whose::Demo),
+        Some(id) => installed(&found, &id),
+    }
+}
+
+fn installed(found: &Found, id: &str) -> Result<Agent, Problem> {
+    let agent = found.startable(id)?;
+    let Scrubbed { env, withheld } = scrub(std::env::vars_os(), []);
+    let launch = agent.launch.as_ref().ok_or_else(|| prompt::usage("the agent has no command"))?;
+    let env = launch.environment(env.into_iter().collect());
+    Ok(Agent {
+        id: Some(agent.id.clone()),
+        name: agent.name.clone(),
+        whose: Whose::Theirs,
+        program: launch.found.program.clone().into(),
+        args: launch.args.iter().map(OsString::from).collect(),
+        withheld: withheld.into_iter().filter(|name| !env.contains_key(name)).collect(),
+        env,
+    })
+}
+
+fn demo(whose: Whose) -> Result<Agent, Problem> {
+    let program = std::env::current_exe()
+        .map_err(|error| prompt::usage(format!("this program cannot find itself: {error}")))?;
+    let Scrubbed { env, withheld } = scrub(std::env::vars_os(), []);
+    Ok(Agent {
+        id: Some(DEMO.into()),
+        name: "demo agent".into(),
+        whose,
+        program: program.into(),
+        args: vec!["demo-agent".into()],
+        env: env.into_iter().collect(),
+        withheld,
+    })
+}
+
+fn client(args: &Run, spec: SpawnSpec) -> client::Config {
+    client::Config {
+        info: Some(Implementation {
+            name: "agentline".into(),
+            title: None,
+            version: env!("CARGO_PKG_VERSION").into(),
+        }),
+        timeouts: Timeouts {
+            initialize: Some(args.init_timeout),
+            silence: args.idle_timeout,
+            cancel: Some(args.cancel_grace),
+            ..Timeouts::default()
+        },
+        graces: Graces { eof: EOF, term: TERM, ..Graces::default() },
+        ..client::Config::new(Open::spawn(spec))
+    }
+}
+
+fn settings(args: &Run) -> Vec<Setting> {
+    let value = |value: &String| match &**value {
+        "true" => ConfigValue::Bool(true),
+        "false" => ConfigValue::Bool(false),
+        id => ConfigValue::Id(id.into()),
+    };
+    let mode = args.mode.iter().cloned().map(Setting::Mode);
+    let model = args.model.iter().cloned().map(Setting::Model);
+    let set = args.set.iter().map(|(option, to)| Setting::Option(option.clone(), value(to)));
+    mode.chain(model).chain(set).collect()
+}
+
+fn policy(permission: Option<Permission>) -> Policy {
+    match permission {
+        Some(Permission::Ask) => Policy::Ask,
+        Some(Permission::Allow) => Policy::Allow(Allow::OnceFirst),
+        Some(Permission::Reject) => Policy::Reject,
+        Some(Permission::Fail) => Policy::Fail,
+        None if io::stdin().is_terminal() && io::stderr().is_terminal() => Policy::Ask,
+        None => Policy::Reject,
+    }
+}
+
+/// How a policy is spoken of.
+pub(crate) const fn about(permission: Option<Permission>) -> &'static str {
+    match permission {
+        Some(Permission::Allow) => "--permission allow",
+        Some(Permission::Fail) => "--permission fail",
+        Some(Permission::Reject | Permission::Ask) => "--permission reject",
+        None => "nobody to ask here; to decide otherwise: --permission allow|fail",
+    }
+}
+
+/// The id of the demo agent.
+const DEMO: &str = "demo";
+/// From the end of its stdin until SIGTERM (spec/cli).
+const EOF: Duration = Duration::from_millis(1500);
+/// From SIGTERM until SIGKILL (spec/cli).
+const TERM: Duration = Duration::from_secs(2);

@@ -1,0 +1,74 @@
+//! What discovery wants to know, looked up. Starts nothing.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use agentline_core::discovery::{self, Discovery, Look, Names, Report, Snapshot, Step, Unfit};
+use rustix::fs::Access;
+
+/// The agents of this machine.
+#[must_use]
+pub fn discover(discovery: &Discovery) -> Report {
+    let mut seen = Snapshot::default();
+    loop {
+        match discovery.resolve(&seen) {
+            Step::Done(report) => return report,
+            Step::Look(looks) => looks.into_iter().for_each(|look| look_at(look, &mut seen)),
+        }
+    }
+}
+
+/// The content of a file; `None` when it cannot be read or has more bytes than that.
+#[must_use]
+pub fn read(path: &Path, limit: usize) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(limit as u64 + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() <= limit).then_some(bytes)
+}
+
+fn look_at(look: Look, seen: &mut Snapshot) {
+    match look {
+        Look::Folder(path) => {
+            let names = names(&path);
+            seen.folder(path, names);
+        }
+        Look::File { path, limit } => {
+            let bytes = read(&path, limit);
+            seen.file(path, bytes);
+        }
+        Look::Program(path) => {
+            let program = program(&path);
+            seen.program(path, program);
+        }
+    }
+}
+
+fn names(folder: &Path) -> Names {
+    let names = || -> io::Result<Vec<OsString>> {
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect()
+    };
+    match names() {
+        Ok(names) => Names::Of(names),
+        Err(error) if error.kind() == ErrorKind::NotFound => Names::Missing,
+        Err(_) => Names::Unreadable,
+    }
+}
+
+fn program(path: &Path) -> Result<discovery::File, Unfit> {
+    let facts = fs::metadata(path).map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => Unfit::Denied,
+        _ if fs::symlink_metadata(path).is_ok() => Unfit::Dangling,
+        _ => Unfit::Missing,
+    })?;
+    if !facts.is_file() {
+        return Err(Unfit::NotAFile);
+    }
+    rustix::fs::access(path, Access::EXEC_OK).map_err(|_| Unfit::NotExecutable)?;
+    let real = fs::canonicalize(path).map_err(|_| Unfit::Dangling)?;
+    let modified = Duration::from_secs(u64::try_from(facts.mtime()).unwrap_or_default());
+    Ok(discovery::File { real, inode: facts.ino(), size: facts.size(), modified })
+}
