@@ -60,7 +60,7 @@ impl<M: Machine> Driver<M> {
     /// Whether the next event is there already: asking for it waits for nothing. For who gathers output.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        !self.told.is_empty()
+        self.shared.seat().engine.has_told()
     }
 
     /// Commands the machine; what it writes is written before this returns.
