@@ -8,13 +8,13 @@ use crate::rpc::{RpcError, code};
 
 /// A failure that waits for the child's end.
 #[derive(Debug)]
-pub(super) struct Lost {
-    pub(super) phase: Phase,
-    pub(super) failure: Failure,
+pub(crate) struct Lost {
+    pub(crate) phase: Phase,
+    pub(crate) failure: Failure,
 }
 
 /// A failure whose reason is known as it stands.
-pub(super) fn of_failure(phase: Phase, failure: &Failure) -> Problem {
+pub(crate) fn of_failure(phase: Phase, failure: &Failure) -> Problem {
     let kind = match failure {
         Failure::Rpc(error) => return of_rpc(phase, error),
         Failure::Unreadable(_) => Kind::Protocol,
@@ -58,7 +58,7 @@ fn details(data: &str) -> Option<String> {
 }
 
 /// A failure that the child's end explains.
-pub(super) fn of_end(lost: &Lost, closed: &Closed, bad_line: Option<&str>) -> Problem {
+pub(crate) fn of_end(lost: &Lost, closed: &Closed, bad_line: Option<&str>) -> Problem {
     let obituary = &closed.obituary;
     let tail = obituary.stderr_tail.trim_end();
     let mut problem = match (obituary.failed, &closed.fault, &lost.failure) {
@@ -78,7 +78,8 @@ pub(super) fn of_end(lost: &Lost, closed: &Closed, bad_line: Option<&str>) -> Pr
 }
 
 fn of_open(error: OpenError) -> Problem {
-    let problem = Problem::new(Phase::Spawn, Kind::of_open(error), format!("the agent cannot be started: {error}"));
+    let problem =
+        Problem::new(Phase::Spawn, Kind::of_open(error), format!("the agent cannot be started: {error}"));
     let hint = if error == OpenError::NotFound {
         "check the name and PATH"
     } else if error == OpenError::NotExecutable {
@@ -122,7 +123,8 @@ fn of_exit(phase: Phase, closed: &Closed, bad_line: Option<&str>) -> Problem {
     };
     match closed.obituary.exit {
         Some(Exit::Code(code)) => {
-            let problem = Problem::new(phase, Kind::Exited, format!("the agent exited {during} with code {code}"));
+            let problem =
+                Problem::new(phase, Kind::Exited, format!("the agent exited {during} with code {code}"));
             if code == 127 { problem.hint("a program that it needs is missing from PATH") } else { problem }
         }
         Some(Exit::Signal(signal)) => {
