@@ -8,6 +8,7 @@ pub mod cases;
 pub mod dice;
 pub mod driver_table;
 pub mod invariants;
+pub mod room;
 pub mod split;
 pub mod toy;
 pub mod transcripts;
