@@ -1,6 +1,11 @@
 //! Properties as functions of bytes: property tests, fuzz targets and committed corpora call the same ones.
 //! Each panics when its property does not hold.
 
+mod attach;
+
+pub use crate::room::faulty as chat;
+pub use attach::{attach_caller, attach_server};
+
 use agentline_core::lines::{Line, Lines};
 use agentline_core::rpc::{self, Flaw, Frame, Id, Json, RpcError};
 use serde::de::IgnoredAny;

@@ -11,13 +11,13 @@ use agentline_core::acp::update::{Speaker, ToolCall, ToolCallUpdate, Update};
 use agentline_core::acp::{
     Agent, OptionKind, PermissionOption, PermissionOutcome, RequestKey, SessionSetup, StopReason, client,
 };
-use agentline_core::attach::presence::Record;
-use agentline_core::attach::{self, AgentInfo, Answer, Caller, Failure, caller, server};
+use agentline_core::attach::{Answer, Caller, Failure, caller, client as visitor};
 use agentline_core::chat::{Chat, Command, Config, Event, Limits, Source};
 use agentline_core::rpc::{RpcError, code};
 use agentline_core::subagent::{self, Finished, Policy};
-use agentline_core::{Address, Machine, Now, Open, Secret, SpawnSpec, Stderr, Tag};
+use agentline_core::{Machine, Now, Open, SpawnSpec, Stderr, Tag};
 
+use crate::attach::{self, RECORD, TOKEN_FILE};
 use crate::dice::Dice;
 use crate::invariants::{Checked, Checks};
 use crate::world::{Faults, Handle, Node, World};
@@ -115,7 +115,7 @@ impl<'d> Room<'d> {
     pub fn caller(&mut self, text: &str) -> (Handle<Caller>, Rc<RefCell<Heard>>) {
         let heard = Rc::new(RefCell::new(Heard::default()));
         let (hears, text) = (Rc::clone(&heard), text.to_owned());
-        let machine = Checked::around(Caller::new(self.world.now(), target()), Checks::default());
+        let machine = Checked::around(Caller::new(self.world.now(), attach::target()), Checks::default());
         let caller = self.world.add(Node::new(machine, move |_, event, say| {
             hears.borrow_mut().hear(event, &text, say);
         }));
@@ -216,7 +216,7 @@ impl Told {
 
 impl Heard {
     fn hear(&mut self, event: caller::Event, text: &str, say: &mut Vec<caller::Command>) {
-        use attach::client::{Command as Ask, Event as Said};
+        use visitor::{Command as Ask, Event as Said};
         match event {
             caller::Event::Said(Said::Ready(_)) => {
                 self.asked += 1;
@@ -375,36 +375,9 @@ fn config(policy: Policy, open: bool) -> Config {
         client: client::Config::new(Open::spawn(spec)),
         setup: SessionSetup::in_directory("/p"),
         policy,
-        attach: open.then(attach),
+        attach: open.then(attach::config),
         limits: Limits { lines: 3, ..Limits::default() },
     }
 }
 
-fn attach() -> server::Config {
-    server::Config {
-        socket: SOCKET.into(),
-        token: Secret::new(TOKEN.to_owned()),
-        record: Record { peer_id: "0a1b2c3d".to_owned(), cwd: "/p".to_owned(), ..Record::default() },
-        record_file: RECORD.into(),
-        agent: AgentInfo { name: "agentline".to_owned(), version: "0.1.0".to_owned() },
-        limits: attach::Limits::default(),
-    }
-}
-
-/// The conversation's socket, as a caller knows it.
-#[must_use]
-pub fn target() -> attach::Target {
-    attach::Target {
-        socket: Address(SOCKET.into()),
-        token: Secret::new(TOKEN.to_owned()),
-        owner: None,
-        limits: attach::Limits::default(),
-    }
-}
-
-/// Where the conversation listens.
-pub const SOCKET: &str = "/run/agentica-1000/0a1b2c3d.sock";
-const TOKEN: &str = "5eb1";
-const TOKEN_FILE: &str = "/run/agentica-1000/0a1b2c3d.token";
-const RECORD: &str = "/home/u/.agentica/cache/peers/live/0a1b2c3d.json";
 const MINUTE: Duration = Duration::from_secs(60);

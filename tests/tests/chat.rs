@@ -8,8 +8,9 @@ use agentline_core::problem::Kind;
 use agentline_core::rpc::RpcError;
 use agentline_core::subagent::{Outcome, Policy};
 use agentline_core::{Machine, Refused};
-use agentline_tests::room::{self, Heard, Room, target};
-use agentline_tests::{Checked, Checks, Dice, Faults, Node, dice};
+use agentline_tests::attach::{SOCKET, target};
+use agentline_tests::room::{Heard, Room};
+use agentline_tests::{Checked, Checks, Dice, Faults, Node, cases, dice};
 use quickcheck::quickcheck;
 
 fn answer(heard: &std::rc::Rc<std::cell::RefCell<Heard>>) -> Option<Turn> {
@@ -141,7 +142,7 @@ fn the_session_can_be_found_while_it_is_open() {
     let mut room = Room::new(Dice::new(&[]), Faults::NONE, Policy::Ask, true);
     assert!(room.files().is_empty());
     room.settle();
-    assert_eq!(room.news(), [format!("listening at {}", room::SOCKET)]);
+    assert_eq!(room.news(), [format!("listening at {}", SOCKET)]);
     let files = room.files();
     assert_eq!(files.len(), 2);
     let record = room.world.file(&files[1]).expect("the record");
@@ -200,12 +201,12 @@ fn what_cannot_be_said_is_refused() {
     assert_eq!(says("4"), Err(Refused::Limit("lines that wait")));
     room.command(Command::Shutdown);
     assert_eq!(room.world.command(room.chat, Command::Cancel), Err(Refused::Closed));
-    assert!(room.world.file(Path::new(room::SOCKET)).is_none());
+    assert!(room.world.file(Path::new(SOCKET)).is_none());
 }
 
 quickcheck! {
     fn each_line_has_one_end_in_a_faulty_world(data: Vec<u8>) -> bool {
-        room::faulty(&data);
+        cases::chat(&data);
         true
     }
 }
@@ -213,6 +214,6 @@ quickcheck! {
 #[test]
 fn each_line_has_one_end_in_many_faulty_worlds() {
     for seed in 0..1000 {
-        room::faulty(&dice::noise(seed, 500));
+        cases::chat(&dice::noise(seed, 500));
     }
 }
