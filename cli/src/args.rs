@@ -63,7 +63,9 @@ pub(crate) enum Verb {
     /// Be a scripted agent on stdin and stdout
     DemoAgent(DemoAgent),
     /// Print a completion script for a shell
-    #[command(after_help = "Example: agentline completions bash > ~/.local/share/bash-completion/completions/agentline")]
+    #[command(
+        after_help = "Example: agentline completions bash > ~/.local/share/bash-completion/completions/agentline"
+    )]
     Completions {
         /// Which shell
         #[arg(value_enum)]
@@ -182,7 +184,9 @@ pub(crate) enum Agent {
         id: String,
     },
     /// Add an agent of your own, or replace it
-    #[command(after_help = "Example: agentline agent add claude-code --name \"Claude Code\" -- claude-agent-acp")]
+    #[command(
+        after_help = "Example: agentline agent add claude-code --name \"Claude Code\" -- claude-agent-acp"
+    )]
     Add {
         /// Lower-case letters, digits and `-`
         id: String,

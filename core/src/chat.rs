@@ -30,9 +30,9 @@ use crate::machine::{
 use crate::nest::{Nest, Told};
 use crate::problem::Phase;
 use crate::subagent::answer::Answer as Kept;
-use crate::subagent::failure::{self, Lost};
+use crate::subagent::failure::{Evidence, Lost};
 use crate::subagent::turn::{Ending, Turn, is_answer};
-use crate::subagent::{self, Finished, Outcome, Policy, SessionOpened};
+use crate::subagent::{self, Outcome, Policy, SessionOpened};
 
 /// What a conversation starts from.
 #[derive(Clone, Debug)]
@@ -144,7 +144,7 @@ pub struct Chat {
     /// Until the session is open.
     attach: Option<server::Config>,
     max_lines: usize,
-    bad_line: Option<String>,
+    evidence: Evidence,
     ids: Ids,
     out: Outputs<Event>,
 }
@@ -173,6 +173,7 @@ impl Machine for Chat {
 
     fn new(now: Now, config: Config) -> Self {
         let Config { client, setup, policy, attach, limits } = config;
+        let evidence = Evidence::of(&client.open);
         let mut nest = Nest::default();
         nest.insert((), Client::new(now, client));
         let mut chat = Self {
@@ -186,7 +187,7 @@ impl Machine for Chat {
             setup,
             attach,
             max_lines: limits.lines,
-            bad_line: None,
+            evidence,
             ids: Ids::default(),
             out: Outputs::default(),
         };
@@ -346,6 +347,7 @@ impl Chat {
         use client::Event as Agent;
         match event {
             Agent::Ready(ready) => {
+                self.evidence.logins.clone_from(&ready.auth_methods);
                 self.say(subagent::Event::Ready(ready));
                 self.open(now);
             }
@@ -382,7 +384,7 @@ impl Chat {
             Agent::Stderr(text) => self.say(subagent::Event::Stderr(text)),
             Agent::Noticed(notice) => {
                 if let Notice::BadLine { start, .. } = &*notice {
-                    self.bad_line.get_or_insert_with(|| start.clone());
+                    self.evidence.bad_line.get_or_insert_with(|| start.clone());
                 }
                 self.say(subagent::Event::Noticed(notice));
             }
@@ -413,7 +415,7 @@ impl Chat {
             Err(Failure::Unconfirmed | Failure::Shutdown) => Ending::aborted(),
             // How the child ended is part of the reason.
             Err(Failure::Disconnected) => return self.lose(now, Phase::Prompt, Failure::Disconnected),
-            Err(failure) => Ending::failed(failure::of_failure(Phase::Prompt, &failure)),
+            Err(failure) => Ending::failed(self.evidence.failure(Phase::Prompt, &failure)),
         };
         let (answer, _) = self.answer.take();
         self.tell_server(
@@ -425,8 +427,7 @@ impl Chat {
                 }
             },
         );
-        let finished = self.turn.end(ending);
-        self.finished(finished);
+        self.end_turn(ending);
         if let State::Running(session) = &self.state {
             self.state = State::Idle(session.clone());
         }
@@ -458,17 +459,16 @@ impl Chat {
             State::Idle(_) | State::Running(_) | State::Over => Some(Lost { phase: Phase::Prompt, failure }),
         };
         if let Some(lost) = lost {
-            let problem = failure::of_end(&lost, &closed, self.bad_line.as_deref());
-            let finished = self.turn.end(Ending::failed(problem));
-            self.finished(finished);
+            let problem = self.evidence.end(&lost, &closed);
+            self.end_turn(Ending::failed(problem));
         }
         self.tell_server(now, server::Command::Shutdown);
         self.serve(now);
         self.say(subagent::Event::Closed(closed));
     }
 
-    fn finished(&mut self, finished: Finished) {
-        self.say(subagent::Event::Finished(Box::new(finished)));
+    fn end_turn(&mut self, ending: Ending) {
+        self.turn.end(ending).into_iter().for_each(|event| self.say(event));
     }
 
     /// Refused when there is no server, or when it does not care.

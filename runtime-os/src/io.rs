@@ -11,6 +11,7 @@ use rustix::net::Shutdown;
 
 use crate::errno::{errno, open_error};
 use crate::given::{Given, Output, Restore};
+use crate::hangup;
 use crate::process::{self, Child};
 use crate::socket::{self, Place};
 use crate::watch::{End, Source, Token, Watch, Way};
@@ -73,7 +74,14 @@ impl<W: Watch> Io<W> {
         buffer: &'a mut [u8],
     ) -> Option<(LinkId, Heard<'a>)> {
         let heard = match self.ports.get_mut(&link)? {
-            Port::Stream(stream) => stream.ready(end, way, buffer).map(|heard| (link, heard)),
+            Port::Stream(stream) => {
+                let heard = stream.ready(end, way, buffer);
+                if heard == Some(Heard::Eof) {
+                    let watch = |fd| self.watch.watch(fd, Token { link, end: End::Exit });
+                    self.answers.extend(stream.await_hang_up(watch).map(|heard| (link, heard)));
+                }
+                heard.map(|heard| (link, heard))
+            }
             Port::Listener { socket, taker: Some(taker), .. } => {
                 let (taker, accepted) = (*taker, socket::accept(&*socket));
                 self.accepted(taker, accepted).map(|heard| (taker, heard))
@@ -211,6 +219,7 @@ struct Stream<S> {
     inlet: Inlet,
     outlet: Outlet<S>,
     stderr: Option<S>,
+    /// Readable when the child has ended, or when the peer of a socket that said its last byte has gone.
     exit: Option<S>,
     child: Option<Child>,
     /// How many reads of standard error may still come before the child's exit is told.
@@ -289,6 +298,7 @@ impl<S: Source> Stream<S> {
             (End::Main | End::Out, Way::Write) => self.go_on_writing(),
             (End::Out, Way::Read) => self.acknowledged(),
             (End::Stderr, _) => self.read_stderr(buffer),
+            (End::Exit, _) if self.child.is_none() => self.hung_up(),
             (End::Exit, _) => {
                 // What the child said last is the reason for its exit, so it is told first. A grandchild that
                 // never stops talking does not hide the exit.
@@ -313,6 +323,26 @@ impl<S: Source> Stream<S> {
             return None;
         }
         Some(Heard::Stderr(buffer.get(..n)?))
+    }
+
+    /// The peer said its last byte. That of a socket may still read, or be gone.
+    fn await_hang_up(&mut self, watch: impl FnOnce(OwnedFd) -> io::Result<S>) -> Option<Heard<'static>> {
+        let hung_up = self.hung_up();
+        if let Outlet::Idle(Sink::Main) | Outlet::Writing(Sink::Main, ..) = self.outlet {
+            // Without a descriptor to spare, the next write finds out.
+            self.exit = hangup::alarm(self.main.as_ref()?).ok().and_then(|fd| watch(fd).ok());
+        }
+        hung_up
+    }
+
+    fn hung_up(&mut self) -> Option<Heard<'static>> {
+        let (Outlet::Idle(Sink::Main) | Outlet::Writing(Sink::Main, ..)) = self.outlet else { return None };
+        if !hangup::has_come(self.main.as_ref()?) {
+            return None;
+        }
+        self.outlet = Outlet::Shut;
+        self.exit = None;
+        Some(Heard::WriteFailed)
     }
 
     fn begin_write(&mut self, bytes: Vec<u8>) -> Option<Heard<'static>> {

@@ -12,6 +12,7 @@ mod engine;
 mod errno;
 mod given;
 pub mod guardian;
+mod hangup;
 mod io;
 pub mod look;
 pub mod process;

@@ -45,7 +45,7 @@ pub enum End {
     Out,
     /// The child's stderr.
     Stderr,
-    /// Readable when the child has ended.
+    /// Readable when the child has ended, or the peer of a socket has gone.
     Exit,
 }
 

@@ -13,13 +13,13 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use agentline_blocking::{Driver, Given, Handle};
+use agentline_core::Tag;
 use agentline_core::acp::agent::{Command, Config, Event, Prompted, Reply, Requested, TurnKey, Wanted};
 use agentline_core::acp::session::{
-    AgentCapabilities, ConfigKind, ConfigOption, ConfigValue, Implementation, PromptCapabilities, SessionMode,
-    SessionModes, SessionState,
+    AgentCapabilities, ConfigKind, ConfigOption, ConfigValue, Implementation, PromptCapabilities,
+    SessionMode, SessionModes, SessionState,
 };
 use agentline_core::acp::{Agent, ContentBlock, Json, SessionId};
-use agentline_core::Tag;
 use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_core::rpc::RpcError;
 use serde_json::json;

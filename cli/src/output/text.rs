@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use agentline_core::acp::client::{Moment, Ready, Text as Piece};
 use agentline_core::acp::update::{Plan, Speaker, ToolCallUpdate};
-use agentline_core::acp::{ContentBlock, Notice, Update};
+use agentline_core::acp::{Notice, Update};
 use agentline_core::discovery::command_line;
 use agentline_core::subagent::{By, Decision, Event, Finished, Outcome, Verdict};
 
 use super::notes::Notes;
 use super::out::Out;
-use super::paint::{In, Paint, fit, pad, plain, span};
+use super::paint::{In, Paint, fit, pad, plain, span, width};
 use super::tools::{Ended, Tools};
 use super::{Screen, Start};
 use crate::failure::Advice;
@@ -150,11 +150,11 @@ impl Text {
             Update::ToolCall(call) => self.tool(call.into()),
             Update::ToolCallUpdate(news) => self.tool(news),
             Update::Plan(plan) => self.plan(&plan),
-            Update::Message(Speaker::Agent, chunk) => match &chunk.content {
-                ContentBlock::Text(content) => self.say(&content.text),
-                other => {
-                    let tag = plain(other.tag()).into_owned();
-                    self.note(&format!("  {}", In(self.paint().dim, format!("[{tag}]"))));
+            Update::Message(Speaker::Agent, chunk) => match chunk.content.as_text() {
+                Some(text) => self.say(text),
+                None => {
+                    let what = format!("[{}]", plain(chunk.content.tag()));
+                    self.note(&format!("  {}", In(self.paint().dim, what)));
                 }
             },
             Update::Message(..)
@@ -185,24 +185,19 @@ impl Text {
     }
 
     fn plan(&mut self, plan: &Plan) {
-        let entries: Vec<String> = plan.entries.iter().map(|entry| plain(&entry.content).into_owned()).collect();
+        let entries: Vec<String> =
+            plan.entries.iter().map(|entry| plain(&entry.content).into_owned()).collect();
         // Most updates of a plan tick entries off.
         if entries.is_empty() || entries == self.plan {
             return;
         }
         self.end_line();
         let columns = self.notes.columns().saturating_sub(1);
-        let numbered = entries.iter().enumerate().map(|(at, entry)| format!("{} {entry}", at + 1));
-        let numbered: Vec<String> = numbered.collect();
-        let line = format!("  plan   {}", numbered.join("  "));
-        if fit(&line, columns) == line {
-            self.note(&line);
-        } else {
-            for (at, entry) in numbered.iter().enumerate() {
-                let head = if at == 0 { "  plan   " } else { "         " };
-                self.note(&fit(&format!("{head}{entry}"), columns));
-            }
-        }
+        let room = columns.saturating_sub(10).max(20);
+        let numbered =
+            entries.iter().enumerate().map(|(at, entry)| fit(&format!("{} {entry}", at + 1), room).into());
+        let line = fold("  plan   ", numbered, "  ", columns);
+        self.note(&line);
         self.plan = entries;
     }
 
@@ -255,9 +250,11 @@ impl Text {
         if finished.permissions.is_empty() {
             parts.push("nothing asked".into());
         }
-        for (verdict, word) in
-            [(Verdict::Allowed, "allowed"), (Verdict::Rejected, "rejected"), (Verdict::Cancelled, "not answered")]
-        {
+        for (verdict, word) in [
+            (Verdict::Allowed, "allowed"),
+            (Verdict::Rejected, "rejected"),
+            (Verdict::Cancelled, "not answered"),
+        ] {
             if let count @ 1.. = asked(verdict) {
                 parts.push(format!("{count} {word}"));
             }
@@ -276,10 +273,17 @@ impl Screen for Text {
         self.busy(&label);
     }
 
-    fn dry_run(&mut self, start: &Start) {
+    fn dry_run(&mut self, start: &Start, _: &Finished) {
         let command = start.command.as_deref().map(command_line).unwrap_or_default();
-        let withheld = if start.withheld.is_empty() { "nothing".to_owned() } else { start.withheld.join(", ") };
+        let withheld =
+            if start.withheld.is_empty() { "nothing".to_owned() } else { start.withheld.join(", ") };
         self.say(&format!("command   {command}\ncwd       {}\nwithheld  {withheld}\n", start.cwd));
+    }
+
+    fn before_question(&mut self) {
+        self.end_line();
+        // An error comes again when the answer is flushed.
+        let _ = self.show();
     }
 
     fn told(&mut self, event: Event) {
@@ -291,10 +295,10 @@ impl Screen for Text {
                 Moment::Replay | Moment::Between => {}
             },
             Event::PermissionDecided(decision) => self.decided(&decision),
-            Event::PermissionAsked(_) => self.end_line(),
             Event::Stderr(text) => self.stderr(&text),
             Event::Noticed(notice) => self.noticed(&notice),
             Event::Started(_)
+            | Event::PermissionAsked(_)
             | Event::SessionOpened(_)
             | Event::Line(_)
             | Event::Finished(_)
@@ -321,8 +325,9 @@ impl Screen for Text {
             let line = format!("{mark} {how} {} · {}", span(took), self.summary(finished));
             self.note(&line);
         }
-        if let Some(line) = self.advice.next_steps() {
-            self.note(&format!("  {}", In(paint.dim, line)));
+        if let Some(steps) = self.advice.next_steps() {
+            let line = fold("  try: ", steps, " · ", self.notes.columns());
+            self.note(&In(paint.dim, line).to_string());
         }
     }
 
@@ -333,6 +338,16 @@ impl Screen for Text {
     fn is_full(&self) -> bool {
         self.out.is_large()
     }
+}
+
+/// The parts on one line where they fit, else one below the other.
+fn fold(head: &str, parts: impl IntoIterator<Item = String>, between: &str, columns: usize) -> String {
+    let parts: Vec<String> = parts.into_iter().collect();
+    let line = format!("{head}{}", parts.join(between));
+    if width(&line) < columns {
+        return line;
+    }
+    format!("{head}{}", parts.join(&format!("\n{:1$}", "", width(head))))
 }
 
 /// Bytes of standard error that are kept until the handshake is done.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::api::{Choice, Command, Config, Event, Outcome, Policy, SessionOpened, Setting};
-use super::failure::{self, Lost};
+use super::failure::{Evidence, Lost};
 use super::turn::{Ending, Turn};
 use crate::acp::client::{self, Answer, Client, Failure, PermissionAsked, TurnEnded, Which};
 use crate::acp::session::{
@@ -30,7 +30,7 @@ pub struct Run {
     prompt: Vec<ContentBlock>,
     turn: Turn,
     timeout: Option<(Time, Duration)>,
-    bad_line: Option<String>,
+    evidence: Evidence,
     out: Outputs<Event>,
 }
 
@@ -63,6 +63,7 @@ impl Machine for Run {
 
     fn new(now: Now, config: Config) -> Self {
         let Config { client, setup, session, settings, prompt, policy, timeout, output_limit } = config;
+        let evidence = Evidence::of(&client.open);
         let mut nest = Nest::default();
         nest.insert((), Client::new(now, client));
         let mut run = Self {
@@ -76,7 +77,7 @@ impl Machine for Run {
             prompt,
             turn: Turn::new(policy, output_limit),
             timeout: timeout.map(|timeout| (now.mono + timeout, timeout)),
-            bad_line: None,
+            evidence,
             out: Outputs::default(),
         };
         run.settle(now);
@@ -148,7 +149,9 @@ impl Run {
             State::Running(session) if matches!(self.halt, Halt::No) => {
                 let cancel = client::Command::Cancel { session: session.clone() };
                 self.halt = Halt::Cancelled;
-                self.client.command(now, &(), cancel)
+                // Refused when the agent is going already: that ends the turn as well.
+                let _ = self.client.command(now, &(), cancel);
+                Ok(())
             }
             State::Connecting
             | State::Choosing(..)
@@ -200,6 +203,7 @@ impl Run {
         match event {
             From::Ready(ready) => {
                 let offers = ready.capabilities.clone();
+                self.evidence.logins.clone_from(&ready.auth_methods);
                 self.out.tell(Event::Ready(ready));
                 self.choose(now, offers);
             }
@@ -221,7 +225,7 @@ impl Run {
             From::Stderr(text) => self.out.tell(Event::Stderr(text)),
             From::Noticed(notice) => {
                 if let Notice::BadLine { start, .. } = &*notice {
-                    self.bad_line.get_or_insert_with(|| start.clone());
+                    self.evidence.bad_line.get_or_insert_with(|| start.clone());
                 }
                 self.out.tell(Event::Noticed(notice));
             }
@@ -338,7 +342,7 @@ impl Run {
             Err(Failure::Disconnected) if matches!(self.halt, Halt::No) => {
                 self.lose(now, Phase::Prompt, Failure::Disconnected);
             }
-            Err(failure) => self.finish(Ending::failed(failure::of_failure(Phase::Prompt, &failure))),
+            Err(failure) => self.finish(Ending::failed(self.evidence.failure(Phase::Prompt, &failure))),
         }
         self.shut_down(now);
     }
@@ -347,6 +351,8 @@ impl Run {
     fn lose(&mut self, now: Now, phase: Phase, failure: Failure) {
         if !matches!(self.state, State::Told | State::Lost(_)) {
             self.state = State::Lost(Lost { phase, failure });
+            // From here on the graces of the teardown count.
+            self.timeout = None;
         }
         self.shut_down(now);
     }
@@ -363,10 +369,9 @@ impl Run {
                     Lost { phase: Phase::Prompt, failure: Failure::Disconnected }
                 }
             };
-            let problem = failure::of_end(&lost, &closed, self.bad_line.as_deref());
+            let problem = self.evidence.end(&lost, &closed);
             self.finish(Ending::failed(problem));
         }
-        self.timeout = None;
         self.out.tell(Event::Closed(Box::new(closed)));
     }
 
@@ -379,8 +384,7 @@ impl Run {
         };
         self.state = State::Told;
         self.timeout = None;
-        let finished = self.turn.end(ending);
-        self.out.tell(Event::Finished(Box::new(finished)));
+        self.turn.end(ending).into_iter().for_each(|event| self.out.tell(event));
     }
 
     fn permission_asked(&mut self, now: Now, asked: Box<PermissionAsked>) {

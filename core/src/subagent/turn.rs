@@ -32,17 +32,17 @@ pub(crate) struct Ending {
 impl Ending {
     /// By the agent's word.
     pub(crate) fn of_stop(Stopped { reason, usage, .. }: Stopped) -> Self {
-        let (outcome, kind) = match &reason {
-            StopReason::EndTurn => (Outcome::Completed, None),
-            StopReason::MaxTokens => (Outcome::MaxTokens, None),
-            StopReason::Refusal => (Outcome::Refusal, None),
-            StopReason::Cancelled => (Outcome::Aborted, None),
-            StopReason::MaxTurnRequests => (Outcome::Error, Some(Kind::Rpc)),
-            StopReason::Other(_) => (Outcome::Error, Some(Kind::Protocol)),
+        let outcome = match &reason {
+            StopReason::EndTurn => Outcome::Completed,
+            StopReason::MaxTokens => Outcome::MaxTokens,
+            StopReason::Refusal => Outcome::Refusal,
+            StopReason::Cancelled => Outcome::Aborted,
+            StopReason::MaxTurnRequests | StopReason::Other(_) => Outcome::Error,
         };
         let word = reason.as_str();
-        let problem = |kind| Problem::new(Phase::Prompt, kind, format!("the agent stopped: {word}"));
-        Self { outcome, stop_reason: Some(word.to_owned()), usage, error: kind.map(problem) }
+        let error = (outcome == Outcome::Error)
+            .then(|| Problem::new(Phase::Prompt, Kind::Rpc, format!("the agent stopped: {word}")));
+        Self { outcome, stop_reason: Some(word.to_owned()), usage, error }
     }
 
     /// Without a word of the agent.
@@ -112,12 +112,24 @@ impl Turn {
         Some(self.decided(request, &asked, None, By::Cancel))
     }
 
-    /// The result. What comes next is of another turn.
-    pub(crate) fn end(&mut self, ending: Ending) -> Finished {
+    /// The result, last. A question that nobody answered is part of it. What comes next is of another turn.
+    pub(crate) fn end(&mut self, ending: Ending) -> Vec<Event> {
+        let open = std::mem::take(&mut self.open).into_iter();
+        let mut told: Vec<Event> =
+            open.map(|(request, asked)| self.decided(request, &asked, None, By::Cancel)).collect();
         let (output, output_truncated) = self.output.take();
         let Ending { outcome, stop_reason, usage, error } = ending;
         let permissions = std::mem::take(&mut self.decisions);
-        Finished { outcome, stop_reason, output, output_truncated, permissions, usage, error }
+        told.push(Event::Finished(Box::new(Finished {
+            outcome,
+            stop_reason,
+            output,
+            output_truncated,
+            permissions,
+            usage,
+            error,
+        })));
+        told
     }
 
     fn decided(

@@ -107,6 +107,57 @@ pub(super) fn rows() -> Vec<Row> {
             ];
             (script, check(|_| ()))
         }),
+        row("a peer that hangs up is noticed without a write", |dir| {
+            let (address, _) = at(dir, "s/sock");
+            let script = vec![
+                open(A, Open::Listen(address.clone())),
+                open(B, Open::Accept(A)),
+                open(C, Open::Connect(address)),
+                Step::Until(B, Until::Opened),
+                write(C, "last words"),
+                Step::Do(C, Action::Close),
+                Step::Until(B, Until::WriteFailed),
+            ];
+            let check = check(|seen| {
+                let log = seen.on(B);
+                assert_eq!((&*log.bytes, log.eof), (&b"last words"[..], true), "the end comes last");
+            });
+            (script, check)
+        }),
+        row("a peer that closes one half, and then the other", |dir| {
+            let (address, _) = at(dir, "s/sock");
+            let script = vec![
+                open(A, Open::Listen(address.clone())),
+                open(B, Open::Accept(A)),
+                open(C, Open::Connect(address)),
+                Step::Until(B, Until::Opened),
+                Step::Do(C, Action::CloseWrite),
+                Step::Until(B, Until::Eof),
+                look(|seen| assert!(!seen.on(B).write_failed, "it still reads")),
+                write(B, "still there?"),
+                Step::Until(C, Until::Bytes(12)),
+                look(|seen| assert!(!seen.on(B).write_failed, "it still reads")),
+                Step::Do(C, Action::Close),
+                Step::Until(B, Until::WriteFailed),
+            ];
+            (script, check(|_| ()))
+        }),
+        row("a peer that hangs up behind a held link is noticed when its end is read", |dir| {
+            let (address, _) = at(dir, "s/sock");
+            let script = vec![
+                open(A, Open::Listen(address.clone())),
+                open(B, Open::Accept(A)),
+                open(C, Open::Connect(address)),
+                Step::Until(B, Until::Opened),
+                Step::Do(B, Action::Read(false)),
+                write(C, "last words"),
+                Step::Do(C, Action::Close),
+                look(|seen| assert!(!seen.on(B).eof && !seen.on(B).write_failed)),
+                Step::Do(B, Action::Read(true)),
+                Step::Until(B, Until::WriteFailed),
+            ];
+            (script, check(|seen| assert_eq!(seen.on(B).bytes, b"last words")))
+        }),
         row("a full backlog is busy", |dir| {
             let (address, _) = at(dir, "s/sock");
             let last = LinkId::from_number(400);

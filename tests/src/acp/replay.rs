@@ -1,0 +1,1 @@
+//! Captures of real agents, played to a client.
