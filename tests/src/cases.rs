@@ -2,6 +2,7 @@
 //! Each panics when its property does not hold.
 
 mod attach;
+mod control;
 
 pub use crate::room::faulty as chat;
 pub use attach::{attach_caller, attach_server};
@@ -12,6 +13,8 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::dice::Dice;
+
+pub use control::{control_client, control_server, control_world};
 
 /// Lines are the same for every chunking, are those of a naive reader, and are never held beyond the limit.
 pub fn lines(data: &[u8]) {

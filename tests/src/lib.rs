@@ -7,6 +7,7 @@
 pub mod acp;
 pub mod attach;
 pub mod cases;
+pub mod control;
 pub mod desk;
 pub mod dice;
 pub mod driver_table;

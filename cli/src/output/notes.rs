@@ -113,8 +113,17 @@ impl Notes {
     pub(crate) fn after_answer(&self, open: bool) {
         let mut below = self.0.lock();
         below.since = Instant::now();
-        if self.0.both && !matches!(below.what, What::Question(_)) {
-            below.what = if open { What::Answer } else { What::Nothing };
+        if !self.0.both {
+            return;
+        }
+        match (&below.what, open) {
+            (What::Question(question), false) => {
+                let _ = write!(io::stderr(), "{question}");
+                below.shown = true;
+            }
+            (What::Question(_), true) => {}
+            (_, true) => below.what = What::Answer,
+            (_, false) => below.what = What::Nothing,
         }
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct Text {
     plan: Vec<String>,
     stderr: Stderr,
     bad_lines: usize,
+    /// Nothing once it is over.
+    doing: String,
     advice: Rc<Advice>,
 }
 
@@ -51,6 +53,7 @@ impl Text {
             plan: Vec::new(),
             stderr: Stderr::Kept(String::new()),
             bad_lines: 0,
+            doing: String::new(),
             advice,
         }
     }
@@ -68,14 +71,23 @@ impl Text {
         }
     }
 
-    fn busy(&self, label: &str) {
-        if !self.quiet {
-            self.notes.busy(label);
+    /// What the agent is doing, to be shown while nothing arrives.
+    fn busy(&mut self, label: &str) {
+        label.clone_into(&mut self.doing);
+        self.wait();
+    }
+
+    fn wait(&self) {
+        if !self.quiet && !self.doing.is_empty() {
+            self.notes.busy(&self.doing);
         }
     }
 
     /// Brings the answer so far to where it can be read.
     fn show(&mut self) -> io::Result<()> {
+        if self.out.is_empty() {
+            return self.out.flush();
+        }
         self.notes.before_answer();
         let done = self.out.flush();
         self.notes.after_answer(self.open_line);
@@ -174,8 +186,8 @@ impl Text {
         }
         if let Some(Ended { label, failed, took }) = self.tools.ended(&id) {
             let mark = if failed { In(self.paint().bad, "✗") } else { In(self.paint().good, "✓") };
-            let columns = self.notes.columns().saturating_sub(16).clamp(20, LABEL);
-            let label = pad(&fit(&label, columns), columns);
+            let columns = self.notes.columns().saturating_sub(14).max(20);
+            let label = pad(&fit(&label, columns), columns.min(LABEL));
             let took = if took >= WORTH_SAYING { span(took) } else { String::new() };
             let line = format!("  {mark} {label}  {}", In(self.paint().dim, took));
             self.note(line.trim_end());
@@ -309,6 +321,7 @@ impl Screen for Text {
     fn finished(&mut self, finished: &Finished, took: Duration) {
         self.end_line();
         let _ = self.show();
+        self.doing.clear();
         self.notes.still();
         let paint = self.paint();
         if let Some(problem) = &finished.error {
@@ -332,7 +345,9 @@ impl Screen for Text {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.show()
+        let shown = self.show();
+        self.wait();
+        shown
     }
 
     fn is_full(&self) -> bool {
@@ -352,7 +367,7 @@ fn fold(head: &str, parts: impl IntoIterator<Item = String>, between: &str, colu
 
 /// Bytes of standard error that are kept until the handshake is done.
 const KEPT: usize = 4096;
-/// Columns of a tool's label, at most.
+/// Columns of a tool's label, unless it needs more.
 const LABEL: usize = 46;
 /// A shorter time is not worth a word.
 const WORTH_SAYING: Duration = Duration::from_millis(50);

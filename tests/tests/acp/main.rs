@@ -1,5 +1,7 @@
 //! ACP, both roles, held to the specification and to what real peers do.
 
+mod agent;
 mod client;
 mod pairs;
+mod split;
 mod turns;

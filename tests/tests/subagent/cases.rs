@@ -36,8 +36,8 @@ impl Case {
             parent_cwd: Some(workspace.clone()),
             ..Task::default()
         };
-        let cwd = self.provider.directory(&task, &workspace).expect("a workspace");
-        let mut config = self.provider.plan(task, &cwd, ambient()).expect(&self.name);
+        let provider = self.provider.load(&workspace, |_| true).expect("a provider");
+        let mut config = provider.plan(task, |_| true, ambient()).expect("a plan");
         config.client.timeouts.cancel = Some(self.cancel_grace);
         let seen = runtime(config, self.play);
         let looked =

@@ -7,7 +7,7 @@ mod rig;
 mod worlds;
 
 use cases::cases;
-use rig::{blocking, simulated};
+use rig::{blocking, simulated, smol};
 
 #[test]
 fn the_case_table_holds_in_virtual_time() {
@@ -17,4 +17,9 @@ fn the_case_table_holds_in_virtual_time() {
 #[test]
 fn the_case_table_holds_on_the_blocking_runtime() {
     cases().into_iter().for_each(|case| case.run(env!("CARGO_BIN_EXE_scripted_agent"), blocking));
+}
+
+#[test]
+fn the_case_table_holds_on_the_smol_runtime() {
+    cases().into_iter().for_each(|case| case.run(env!("CARGO_BIN_EXE_scripted_agent"), smol));
 }

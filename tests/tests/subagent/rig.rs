@@ -31,6 +31,11 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
+    fn real(events: Vec<Event>, workspace: &str) -> Self {
+        let proof = fs::read_to_string(Path::new(workspace).join("proof.txt")).ok();
+        Self { events, proof, took: None }
+    }
+
     /// The result: told once.
     pub(crate) fn finished(&self) -> &Finished {
         let mut told = self.events.iter().filter_map(|event| match event {
@@ -90,18 +95,28 @@ pub(crate) fn simulated(config: Config, mut play: Play) -> Seen {
 pub(crate) fn blocking(config: Config, mut play: Play) -> Seen {
     let workspace = config.setup.cwd.clone();
     let mut driver = Driver::<Run>::new(config).expect("a driver");
-    let ask = |driver: &Driver<Run>, command: Option<Command>| {
-        if let Some(command) = command {
-            let _ = driver.command(command);
-        }
-    };
-    ask(&driver, play(None));
     let mut events = Vec::new();
+    play(None).map(|command| driver.command(command));
     while let Some(event) = driver.next() {
-        ask(&driver, play(Some(&event)));
+        play(Some(&event)).map(|command| driver.command(command));
         events.push(event);
     }
-    Seen { events, proof: fs::read_to_string(Path::new(&workspace).join("proof.txt")).ok(), took: None }
+    Seen::real(events, &workspace)
+}
+
+/// With a real child, on the smol runtime.
+pub(crate) fn smol(config: Config, mut play: Play) -> Seen {
+    let workspace = config.setup.cwd.clone();
+    let (mut told, driver) = agentline_smol::spawn::<Run>(config);
+    let mut events = Vec::new();
+    smol::block_on(smol::future::zip(driver, async {
+        play(None).map(|command| told.command(command));
+        while let Some(event) = told.next().await {
+            play(Some(&event)).map(|command| told.command(command));
+            events.push(event);
+        }
+    }));
+    Seen::real(events, &workspace)
 }
 
 /// A run whose every step is checked.
