@@ -163,9 +163,12 @@ impl Agent {
     }
 
     fn checked(&self, setup: SessionSetup) -> Result<SessionSetup, RpcError> {
-        setup.check(self.offers()).map_err(|refused| match refused {
-            Refused::NotOffered(what) => RpcError::invalid_params(format!("not offered: {what}")),
-            other => RpcError::invalid_params(other.to_string()),
+        setup.check(self.offers()).map_err(|refused| {
+            RpcError::invalid_params(if let Refused::NotOffered(what) = refused {
+                format!("not offered: {what}")
+            } else {
+                refused.to_string()
+            })
         })?;
         if self.sessions.len() >= self.limits.sessions {
             return Err(RpcError::new(code::INTERNAL_ERROR, "too many sessions"));

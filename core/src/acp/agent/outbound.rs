@@ -151,17 +151,14 @@ impl Agent {
         self.link.line_within(self.limits.line, |buf| rpc::notification(buf, method::SESSION_UPDATE, &params))
     }
 
-    fn update(&mut self, session_id: SessionId, update: Update) -> Result<(), Refused> {
+    fn update(&mut self, session_id: SessionId, mut update: Update) -> Result<(), Refused> {
         self.has_room()?;
         if !self.client.take(&update) {
             return Err(Refused::NotOffered("that kind of update"));
         }
-        let update = match update {
-            Update::ConfigOptions(ConfigOptions { config_options }) => {
-                Update::ConfigOptions(ConfigOptions { config_options: self.shown_options(config_options) })
-            }
-            other => other,
-        };
+        if let Update::ConfigOptions(list) = &mut update {
+            list.config_options = self.shown_options(std::mem::take(&mut list.config_options));
+        }
         let params = SessionUpdate { session_id, update };
         self.link.line_within(self.limits.line, |buf| rpc::notification(buf, method::SESSION_UPDATE, &params))
     }
