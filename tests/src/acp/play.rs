@@ -53,8 +53,7 @@ pub fn play<M: Machine>(
     role: &Role<M::Command>,
     told: &mut impl FnMut(M::Event),
 ) {
-    let mut play = Play { machine, told, now: Now::default(), writing: false, ended: false };
-    play.drain();
+    let mut play = Play::around(machine, told);
     if dice.once_in(16) {
         play.heard(Heard::OpenFailed(OpenError::Busy));
         play.wait_for_deadline();
@@ -62,13 +61,7 @@ pub fn play<M: Machine>(
     play.heard(Heard::Opened(Peer::default()));
     let opening = (role.opening)();
     let kept = opening.len() - dice.below(opening.len() + 1);
-    for step in opening.into_iter().take(kept) {
-        play.acknowledge();
-        match step {
-            Move::Line(line) => play.line(&line),
-            Move::Command(command) => play.command(command),
-        }
-    }
+    play.open(opening.into_iter().take(kept));
     for _ in 0..MOST_MOVES {
         if dice.is_empty() {
             break;
@@ -78,12 +71,28 @@ pub fn play<M: Machine>(
             play.acknowledge();
         }
     }
-    play.command((role.leave)());
-    for _ in 0..MOST_MOVES {
+    play.leave(role);
+}
+
+/// Feeds a stream to a machine that is at work, then leaves; events go to `told`.
+///
+/// # Panics
+///
+/// The machine does not end when it should.
+pub fn stream<M: Machine>(
+    machine: &mut M,
+    bytes: &[u8],
+    role: &Role<M::Command>,
+    told: &mut impl FnMut(M::Event),
+) {
+    let mut play = Play::around(machine, told);
+    play.heard(Heard::Opened(Peer::default()));
+    play.open((role.opening)());
+    for chunk in bytes.chunks(1000) {
+        play.heard(Heard::Bytes(chunk));
         play.acknowledge();
-        play.wait_for_deadline();
     }
-    assert!(play.ended, "it did not end");
+    play.leave(role);
 }
 
 struct Play<'a, M: Machine, T> {
@@ -94,7 +103,32 @@ struct Play<'a, M: Machine, T> {
     ended: bool,
 }
 
-impl<M: Machine, T: FnMut(M::Event)> Play<'_, M, T> {
+impl<'a, M: Machine, T: FnMut(M::Event)> Play<'a, M, T> {
+    fn around(machine: &'a mut M, told: &'a mut T) -> Self {
+        let mut play = Self { machine, told, now: Now::default(), writing: false, ended: false };
+        play.drain();
+        play
+    }
+
+    fn open(&mut self, opening: impl IntoIterator<Item = Move<M::Command>>) {
+        for step in opening {
+            self.acknowledge();
+            match step {
+                Move::Line(line) => self.line(&line),
+                Move::Command(command) => self.command(command),
+            }
+        }
+    }
+
+    fn leave(mut self, role: &Role<M::Command>) {
+        self.command((role.leave)());
+        for _ in 0..MOST_MOVES {
+            self.acknowledge();
+            self.wait_for_deadline();
+        }
+        assert!(self.ended, "it did not end");
+    }
+
     fn play(&mut self, dice: &mut Dice<'_>, role: &Role<M::Command>) {
         match dice.below(16) {
             0..=5 => {

@@ -26,10 +26,20 @@ pub struct ClientCapabilities {
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub elicitation: Elicitation,
     /// Plans by id: `plan_update` and `plan_removed`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub plan: bool,
     /// Agents of the agent: `subagent_update`, `session_message`, and links to their sessions.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub subagents: bool,
     /// Extension data.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -96,10 +106,20 @@ pub struct ClientSessions {
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub config_options: OptionTypes,
     /// `notice` updates.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub notices: bool,
     /// `compaction_update` and `compaction_summary_chunk`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub compaction: bool,
 }
 
@@ -107,7 +127,12 @@ pub struct ClientSessions {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct OptionTypes {
     /// `boolean`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub boolean: bool,
 }
 
@@ -115,10 +140,20 @@ pub struct OptionTypes {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Elicitation {
     /// By a form.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub form: bool,
     /// By a page to visit.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub url: bool,
 }
 
@@ -190,19 +225,44 @@ pub struct McpCapabilities {
 #[serde(rename_all = "camelCase")]
 pub struct SessionCapabilities {
     /// `session/list`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub list: bool,
     /// `session/delete`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub delete: bool,
     /// `session/resume`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub resume: bool,
     /// `session/close`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub close: bool,
     /// `additionalDirectories` may be given.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub additional_directories: bool,
     /// Which `systemPrompt` may be given.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
@@ -235,6 +295,11 @@ pub struct SystemPromptModes {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct AgentAuth {
     /// `logout`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub logout: bool,
 }
