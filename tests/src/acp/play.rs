@@ -236,7 +236,8 @@ const fn tight() -> Limits {
 pub fn client_config(dice: &mut Dice<'_>) -> client::Config {
     let open = if dice.once_in(3) { Open::Given } else { Open::spawn(SpawnSpec::default()) };
     let mut config = client::Config::new(open);
-    config.capabilities = serde_json::from_str(*dice.pick(&[CLIENT_OFFERS, "{}"])).unwrap_or_default();
+    let offers = *dice.pick(&[CLIENT_OFFERS, "{}"]);
+    config.capabilities = serde_json::from_str(offers).unwrap_or_default();
     config.extensions = vec!["_x/known".to_owned()];
     config.raw = dice.once_in(3);
     config.timeouts.silence = dice.once_in(2).then(|| Duration::from_secs(20));
@@ -246,8 +247,9 @@ pub fn client_config(dice: &mut Dice<'_>) -> client::Config {
 
 /// An agent of this config, with tight limits.
 pub fn agent_config(dice: &mut Dice<'_>) -> agent::Config {
+    let offers = *dice.pick(&[OFFERS, "{}"]);
     agent::Config {
-        capabilities: serde_json::from_str(*dice.pick(&[OFFERS, "{}"])).unwrap_or_default(),
+        capabilities: serde_json::from_str(offers).unwrap_or_default(),
         auth_methods: serde_json::from_str(r#"[{"id":"login","name":"Login"}]"#).unwrap_or_default(),
         extensions: vec!["_x/known".to_owned()],
         limits: tight(),
@@ -384,8 +386,10 @@ fn fill(dice: &mut Dice<'_>, lines: &[&str]) -> String {
         let at = (0..=dice.below(line.len())).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
         match dice.below(3) {
             0 => line.truncate(at),
-            1 => line
-                .insert_str(at, *dice.pick(&["{", "\"", ",", "[[[[[[[[[[[[[[[[[[[[[", "null", "\u{feff}"])),
+            1 => {
+                let junk = *dice.pick(&["{", "\"", ",", "[[[[[[[[[[[[[[[[[[[[[", "null", "\u{feff}"]);
+                line.insert_str(at, junk);
+            }
             _ => line = line.get(at..).unwrap_or_default().to_owned(),
         }
     }

@@ -91,13 +91,12 @@ pub fn one_pass(data: &[u8]) {
 
 /// An event without the excerpt of a bad line, which shows the member that was added.
 fn without_start(event: client::Event) -> client::Event {
-    match event {
-        client::Event::Noticed(notice) => client::Event::Noticed(match *notice {
-            Notice::BadLine { why, .. } => Box::new(Notice::BadLine { why, start: String::new() }),
-            other => Box::new(other),
-        }),
-        other => other,
+    if let client::Event::Noticed(notice) = &event
+        && let Notice::BadLine { why, .. } = **notice
+    {
+        return client::Event::Noticed(Box::new(Notice::BadLine { why, start: String::new() }));
     }
+    event
 }
 
 /// A text chunk as agents write it by the million, now and then with something odd about it.
