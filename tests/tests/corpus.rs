@@ -5,8 +5,10 @@ use std::path::Path;
 
 use agentline_tests::cases;
 
+type Property = fn(&[u8]);
+
 /// The fuzz targets, by the name of their corpus.
-const TARGETS: [(&str, fn(&[u8])); 7] = [
+const TARGETS: [(&str, Property); 7] = [
     ("lines", cases::lines),
     ("rpc", cases::rpc),
     ("one_pass", cases::one_pass),
@@ -23,8 +25,9 @@ fn every_corpus_holds() {
         let mut files = 0;
         for entry in fs::read_dir(corpora.join(target)).unwrap() {
             let path = entry.unwrap().path();
-            println!("{}", path.display());
-            property(&fs::read(&path).unwrap());
+            let data = fs::read(&path).unwrap();
+            let held = std::panic::catch_unwind(|| property(&data));
+            assert!(held.is_ok(), "{}", path.display());
             files += 1;
         }
         assert!(files > 0, "nothing to replay for {target}");
