@@ -258,7 +258,7 @@ impl ClientApp {
                 let mut log = self.log.borrow_mut();
                 let heard = log.heard.entry(session).or_default();
                 heard.push(text.text.clone());
-                if self.habits.patience > 0 && heard.len() % self.habits.patience == 0 {
+                if self.habits.patience > 0 && heard.len().is_multiple_of(self.habits.patience) {
                     say.push(client::Command::Cancel { session: text.session.clone() });
                 }
             }
