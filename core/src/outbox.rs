@@ -14,7 +14,7 @@ impl Outbox {
     ///
     /// Lines share a write up to `limit` bytes; a longer line is a write of its own.
     pub(crate) fn line(&mut self, limit: usize, fill: impl FnOnce(&mut Vec<u8>)) {
-        let mut last = self.writes.pop_back().unwrap_or_default();
+        let mut last = self.writes.pop_back().unwrap_or_else(|| Vec::with_capacity(LINE));
         let before = last.len();
         fill(&mut last);
         last.push(b'\n');
@@ -44,6 +44,9 @@ impl Outbox {
         *self = Self::default();
     }
 }
+
+/// Room for a line as most are.
+const LINE: usize = 256;
 
 #[cfg(test)]
 mod tests {
