@@ -1,7 +1,6 @@
 //! One client of a server: framing, refusals, order, silence and lag. Knows no command.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::Serialize;
 
@@ -325,7 +324,7 @@ impl Connection {
             && self.link.has_unflushed()
             && self.link.unsent() < self.config.limits.write;
         self.gather = match self.gather {
-            None if more => Some(now.mono + GATHER),
+            None if more => Some(now.mono + self.config.gather),
             Some(until) if more && until > now.mono => Some(until),
             None | Some(_) => None,
         };
@@ -372,9 +371,6 @@ struct Lagged {
     kind: &'static str,
     lost: u64,
 }
-
-/// How long an answer may wait for the next one: far less than anybody notices.
-const GATHER: Duration = Duration::from_millis(1);
 
 /// Bytes that came while no line could be taken: at most a pipe's worth and one read.
 #[derive(Debug, Default)]

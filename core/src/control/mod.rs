@@ -73,6 +73,7 @@
 //! | silence, or an answer not taken | 90 s | `idle_timeout`, closed; a stream is exempt |
 //! | bytes said ahead of an answer | 64 KiB and one read | wait in the pipe |
 //! | unsent answers | 64 KiB and one answer | the next request waits |
+//! | an answer before one that was asked for already | 1 ms | is sent alone |
 //! | unsent frames of a watcher | 1 MiB and one frame | dropped and counted |
 //! | one answer | 31 MiB | the command is refused |
 //! | client: connecting, answering | 10 s, 120 s | [`Lost`](client::Lost); a stream is exempt |
