@@ -9,6 +9,7 @@ pub mod control;
 pub mod dice;
 pub mod driver_table;
 pub mod invariants;
+pub mod runtimes;
 pub mod split;
 pub mod toy;
 pub mod transcripts;
