@@ -1,12 +1,247 @@
 //! `agentline agent …`: what is installed, what is added, what is on.
 
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
-use agentline_core::problem::Problem;
+use agentline_core::Store;
+use agentline_core::discovery::{Language, Line, Manifest, Report, Settings};
+use agentline_core::problem::{Kind, Phase, Problem};
+use agentline_core::rpc::to_json;
+use serde::Serialize;
 
-use crate::args::{Agent, Global};
-use crate::output::Notes;
+use crate::args::{Agent, Format, Global, Lang};
+use crate::find::{self, Found};
+use crate::output::{self, Notes, columns, fit, object, pad, width};
+use crate::plan::DEMO;
+use crate::prompt::usage;
 
-pub(crate) fn run(_verb: &Agent, _global: Global, _notes: &Notes) -> Result<ExitCode, Problem> {
-    Ok(ExitCode::SUCCESS)
+pub(crate) fn run(verb: &Agent, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
+    let format = global.format();
+    let said = match verb {
+        Agent::List { verbose, registry, lang } => {
+            let found = find::look(registry.as_deref())?;
+            return Ok(list(&found.report, *verbose, (*lang).into(), format));
+        }
+        Agent::Show { id } => return show(id, format),
+        Agent::Add { id, name, command } => add(id, name.as_deref(), command, notes)?,
+        Agent::Remove { id } => remove(id)?,
+        Agent::Enable { id } => enable(id, true)?,
+        Agent::Disable { id } => enable(id, false)?,
+        Agent::Default { id } => choose(id)?,
+        Agent::Set { id, env } => remember(id, env)?,
+    };
+    Ok(done(&said, format))
+}
+
+fn list(report: &Report, verbose: bool, language: Language, format: Format) -> ExitCode {
+    if format == Format::Json {
+        let lines = report.lines(language).enumerate();
+        return output::print(&lines.map(|(at, line)| json(&line, at == 0)).collect::<String>());
+    }
+    let mut text = match columns(io::stdout()) {
+        Some(columns) if !report.agents.is_empty() => table(report, language, columns),
+        Some(_) | None => report.text(language),
+    };
+    if verbose {
+        for line in report.explain(language) {
+            text += &format!("  {line}\n");
+        }
+    }
+    output::print(&text)
+}
+
+/// For a terminal: aligned, with a header, no line longer than the screen is wide.
+fn table(report: &Report, language: Language, columns: usize) -> String {
+    let header = match language {
+        Language::English => ["ID", "NAME", "ORIGIN", "STATE", "COMMAND"],
+        Language::Chinese => ["ID", "名称", "来源", "状态", "命令"],
+    };
+    let mut rows = vec![header.map(str::to_owned)];
+    rows.extend(report.agents.iter().map(|agent| agent.cells(language)));
+    let widths: [usize; 5] =
+        std::array::from_fn(|column| rows.iter().map(|row| width(&row[column])).max().unwrap_or_default());
+    let mut text = String::new();
+    for row in &rows {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| pad(cell, width)).collect();
+        text += &fit(cells.join("  ").trim_end(), columns);
+        text.push('\n');
+    }
+    for problem in &report.problems {
+        text += &problem.text(language);
+        text.push('\n');
+    }
+    text
+}
+
+fn json(line: &Line, first: bool) -> String {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Whole<'a> {
+        #[serde(flatten)]
+        line: &'a Line,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        schema_version: Option<u32>,
+    }
+    to_json(&Whole { line, schema_version: first.then_some(1) }) + "\n"
+}
+
+fn show(id: &str, format: Format) -> Result<ExitCode, Problem> {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        id: &'a str,
+        name: &'a str,
+        origin: &'static str,
+        enabled: bool,
+        command: Option<Vec<String>>,
+        /// Names of variables that it may have when the hub starts it.
+        env: Vec<&'a str>,
+        default: bool,
+    }
+    let found = find::look(None)?;
+    let settings = &found.discovery.settings;
+    let agent = found.agent(id)?;
+    let shown = Shown {
+        id: &agent.id,
+        name: &agent.name,
+        origin: agent.origin.word(Language::English),
+        enabled: agent.enabled,
+        command: agent.launch.as_ref().map(agentline_core::discovery::Launch::argv),
+        env: settings.env_names(&agent.id).collect(),
+        default: settings.default_agent.as_ref() == Some(&agent.id),
+    };
+    if format == Format::Json {
+        return Ok(output::print(&object("agent", &shown)));
+    }
+    let [id, name, origin, state, command] = agent.cells(Language::English);
+    let mut text =
+        format!("id       {id}\nname     {name}\norigin   {origin}\nstate    {state}\ncommand  {command}\n");
+    if !shown.env.is_empty() {
+        text += &format!("env      {}\n", shown.env.join(", "));
+    }
+    if shown.default {
+        text += "default  yes\n";
+    }
+    Ok(output::print(&text))
+}
+
+fn add(id: &str, name: Option<&str>, command: &[String], notes: &Notes) -> Result<String, Problem> {
+    let [program, args @ ..] = command else { return Err(usage("no command")) };
+    let manifest = Manifest {
+        id: id.into(),
+        name: name.unwrap_or(id).into(),
+        command: Some(absolute(program)?),
+        args: args.to_vec(),
+        env: BTreeMap::new(),
+    };
+    let found = find::look(None)?;
+    let store =
+        manifest.add(&found.discovery.folders).map_err(|reason| usage(reason.text(Language::English)))?;
+    carry_out(&store)?;
+    let found = find::look(None)?;
+    if let Some(problem) = found.report.problems.iter().find(|problem| problem.file == store.path) {
+        notes.line(&problem.text(Language::English));
+    }
+    Ok(format!("{id} is added: {}", store.path.display()))
+}
+
+/// A path stays good wherever we are; a bare name is searched for each time.
+fn absolute(program: &str) -> Result<String, Problem> {
+    if !program.contains('/') || program.starts_with('~') {
+        return Ok(program.into());
+    }
+    let path = std::path::absolute(program).map_err(|error| usage(format!("{program}: {error}")))?;
+    path.into_os_string().into_string().map_err(|_| usage("the path of the command is not UTF-8"))
+}
+
+fn remove(id: &str) -> Result<String, Problem> {
+    let found = find::look(None)?;
+    let folders = &found.discovery.folders;
+    let store = Manifest::remove(id, folders).map_err(|reason| usage(reason.text(Language::English)))?;
+    if !store.path.exists() {
+        let problem = not_found(format!("there is no {}", store.path.display()));
+        let is_here = found.agent(id).is_ok();
+        return Err(if is_here { problem.hint(format!("agentline agent disable {id}")) } else { problem });
+    }
+    carry_out(&store)?;
+    Ok(format!("{id} is removed"))
+}
+
+fn enable(id: &str, on: bool) -> Result<String, Problem> {
+    let found = find::look(None)?;
+    let id = known(&found, id)?;
+    let mut settings = found.discovery.settings.clone();
+    let word = if on { "on" } else { "off" };
+    if !settings.enable(&id, on) {
+        return Ok(format!("{id} is {word} already"));
+    }
+    keep(&settings, &found)?;
+    Ok(format!("{id} is {word}"))
+}
+
+fn choose(id: &str) -> Result<String, Problem> {
+    let found = find::look(None)?;
+    let id = if id == DEMO { DEMO.into() } else { found.startable(id)?.id.clone() };
+    let mut settings = found.discovery.settings.clone();
+    settings.default_agent = Some(id.clone());
+    keep(&settings, &found)?;
+    Ok(format!("{id} runs when no agent is named"))
+}
+
+fn remember(id: &str, names: &[String]) -> Result<String, Problem> {
+    let found = find::look(None)?;
+    let id = known(&found, id)?;
+    let mut settings = found.discovery.settings.clone();
+    for name in names {
+        settings.remember_env(&id, name).map_err(|error| usage(error.to_string()))?;
+    }
+    keep(&settings, &found)?;
+    Ok(format!("{id} may have {} when the hub starts it", names.join(", ")))
+}
+
+/// An agent that is here, or one of the registry that may come back: its switches are kept.
+fn known(found: &Found, id: &str) -> Result<String, Problem> {
+    let entries = &found.discovery.registry.entries;
+    match found.agent(id) {
+        Ok(agent) => Ok(agent.id.clone()),
+        Err(_) if entries.iter().any(|entry| entry.id == id) => Ok(id.into()),
+        Err(problem) => Err(problem),
+    }
+}
+
+fn keep(settings: &Settings, found: &Found) -> Result<(), Problem> {
+    carry_out(&settings.store(&found.discovery.folders))
+}
+
+fn carry_out(store: &Store) -> Result<(), Problem> {
+    agentline_os::store::carry_out(store).map_err(|errno| cannot_write(&store.path, io::Error::from(errno)))
+}
+
+fn cannot_write(path: &Path, error: io::Error) -> Problem {
+    Problem::new(Phase::Discovery, Kind::Internal, format!("cannot write {}: {error}", path.display()))
+}
+
+fn not_found(message: String) -> Problem {
+    Problem::new(Phase::Discovery, Kind::NotFound, message)
+}
+
+fn done(said: &str, format: Format) -> ExitCode {
+    #[derive(Serialize)]
+    struct Done<'a> {
+        message: &'a str,
+    }
+    output::print(&match format {
+        Format::Text => format!("{said}\n"),
+        Format::Json => object("ok", &Done { message: said }),
+    })
+}
+
+impl From<Lang> for Language {
+    fn from(lang: Lang) -> Self {
+        match lang {
+            Lang::En => Self::English,
+            Lang::Zh => Self::Chinese,
+        }
+    }
 }

@@ -63,7 +63,9 @@ pub(crate) enum Verb {
     /// Be a scripted agent on stdin and stdout
     DemoAgent(DemoAgent),
     /// Print a completion script for a shell
-    #[command(after_help = "Example: agentline completions bash > ~/.local/share/bash-completion/completions/agentline")]
+    #[command(
+        after_help = "Example: agentline completions bash > ~/.local/share/bash-completion/completions/agentline"
+    )]
     Completions {
         /// Which shell
         #[arg(value_enum)]
@@ -75,13 +77,15 @@ pub(crate) enum Verb {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  agentline run \"hello\"                          the built-in demo agent: no model, no key
-  agentline run --agent gemini -C ~/proj \"…\"     an agent that is installed
-  agentline run -e KEY \"…\" -- ./my-agent --acp   any command that speaks ACP
-  git diff | agentline run -q --agent gemini -   the prompt from stdin, nothing but the answer
+  agentline run \"hello\"                         the built-in demo agent: no key
+  agentline run --agent gemini -C ~/proj \"…\"    an agent that is installed
+  agentline run -e KEY \"…\" -- ./my-agent --acp  any command that speaks ACP
+  git diff | agentline run -q -                 the prompt from stdin
 
-Exit codes: 0 completed, 1 failed, 2 usage, 3 no such agent, 5 agent trouble, 6 permission refused by
---permission fail, 7 needs a login, 124 a clock expired, 130 cancelled.")]
+Exit codes:
+  0 completed  1 failed  2 usage  3 no such agent  5 agent trouble
+  6 refused by --permission fail  7 needs a login  124 a clock expired
+  130 cancelled")]
 pub(crate) struct Run {
     /// The task; `-`, or nothing when stdin is no terminal, reads it from stdin
     #[arg(conflicts_with = "prompt_file")]
@@ -182,7 +186,9 @@ pub(crate) enum Agent {
         id: String,
     },
     /// Add an agent of your own, or replace it
-    #[command(after_help = "Example: agentline agent add claude-code --name \"Claude Code\" -- claude-agent-acp")]
+    #[command(
+        after_help = "Example: agentline agent add claude-code --name \"Claude Code\" -- claude-agent-acp"
+    )]
     Add {
         /// Lower-case letters, digits and `-`
         id: String,

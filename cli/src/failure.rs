@@ -3,8 +3,6 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use agentline_core::acp::client::Ready;
-use agentline_core::acp::session::AuthMethod;
 use agentline_core::discovery::command_line;
 use agentline_core::problem::{Kind, Phase, Problem};
 
@@ -12,11 +10,7 @@ use crate::output::{In, Paint, plain, span};
 
 /// A problem of a command that runs no agent.
 pub(crate) fn explain(problem: &Problem, paint: Paint) -> String {
-    let mut text = format!("{} {}", In(paint.bad, "✗"), plain(&problem.message));
-    if let Some(hint) = &problem.hint {
-        let _ = write!(text, "\n  try: {}", plain(hint));
-    }
-    text
+    Advice::default().explain(problem, "the agent", None, false, paint)
 }
 
 /// What can be said about a run beyond what the core knows of it.
@@ -32,7 +26,7 @@ pub(crate) struct Advice {
 }
 
 /// Which agent runs.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) enum Whose {
     #[default]
     Theirs,
@@ -47,20 +41,11 @@ impl Advice {
         matches!(self.whose, Whose::Demo | Whose::Fallback(_))
     }
 
-    /// The agent's own ways to log in.
-    pub(crate) fn logins(ready: &Ready) -> Vec<String> {
-        let name = |method: &AuthMethod| if method.name.is_empty() { &method.id } else { &method.name }.clone();
-        ready.auth_methods.iter().map(name).collect()
-    }
-
     /// Puts the next step of this very command line into the problem.
-    pub(crate) fn improve(&self, problem: &mut Problem, logins: &[String]) {
+    pub(crate) fn improve(&self, problem: &mut Problem) {
         let names = self.missed(problem);
         if !names.is_empty() {
             problem.hint = Some(self.again_with(&names));
-        } else if problem.kind == Kind::NeedsLogin {
-            let ways = if logins.is_empty() { String::new() } else { format!(" ({})", logins.join(", ")) };
-            problem.hint = Some(format!("start the agent by itself and log in{ways}"));
         }
     }
 
@@ -73,12 +58,12 @@ impl Advice {
         stderr: bool,
         paint: Paint,
     ) -> String {
-        let message = match problem.message.strip_prefix("the agent ") {
-            Some(rest) => format!("{name} {rest}"),
+        let message = match problem.message.strip_prefix("the agent") {
+            Some(rest) => format!("{name}{rest}"),
             None => problem.message.clone(),
         };
         let mut text = format!("{} {}", In(paint.bad, "✗"), plain(&message));
-        if let (Kind::Exited | Kind::Signalled | Kind::Protocol | Kind::NeedsLogin, Some(took)) = (problem.kind, took) {
+        if let (Kind::Exited | Kind::Signalled, Some(took)) = (problem.kind, took) {
             let _ = write!(text, " after {}", span(took));
         }
         if let Some(tail) = problem.stderr_tail.as_deref().filter(|_| stderr) {
@@ -104,20 +89,23 @@ impl Advice {
     }
 
     /// What a newcomer may want to do next.
-    pub(crate) fn next_steps(&self) -> Option<String> {
+    pub(crate) fn next_steps(&self) -> Option<[String; 2]> {
         let Whose::Fallback(installed) = &self.whose else { return None };
-        Some(match installed.first() {
-            Some(first) => format!(
-                "try: agentline run ask · agentline run --agent {first} \"…\" (installed: {})",
-                installed.join(", ")
-            ),
-            None => "try: agentline run ask · agentline run \"…\" -- CMD for any agent (none is installed)".into(),
-        })
+        let other = match installed.first() {
+            Some(first) => {
+                let (named, more) = installed.split_at(installed.len().min(NAMED));
+                let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+                format!("agentline run --agent {first} \"…\" (installed: {}{more})", named.join(", "))
+            }
+            None => "agentline run \"…\" -- CMD (no agent is installed)".into(),
+        };
+        Some(["agentline run ask".into(), other])
     }
 
     /// The withheld variables that the agent may have missed: those it names, or for a login all of them.
     fn missed(&self, problem: &Problem) -> Vec<&str> {
-        let before_the_turn = matches!(problem.phase, Phase::Initialize | Phase::Authenticate | Phase::Session);
+        let before_the_turn =
+            matches!(problem.phase, Phase::Initialize | Phase::Authenticate | Phase::Session);
         let login = problem.kind == Kind::NeedsLogin;
         if !login && !before_the_turn {
             return Vec::new();
@@ -150,6 +138,8 @@ fn quoted(word: &str) -> String {
     if single != word && is_simple { format!("\"{word}\"") } else { single }
 }
 
+/// Agents that are named.
+const NAMED: usize = 5;
 /// Lines of standard error that are shown.
 const TAIL: usize = 5;
 /// Bytes of an argument that is worth repeating.
@@ -168,7 +158,7 @@ mod tests {
     }
 
     fn told(advice: &Advice, mut problem: Problem) -> String {
-        advice.improve(&mut problem, &[]);
+        advice.improve(&mut problem);
         advice.explain(&problem, "my-agent", Some(Duration::from_millis(200)), true, Paint::default())
     }
 
@@ -189,16 +179,22 @@ mod tests {
 
     #[test]
     fn a_login_may_need_any_of_them_but_never_ours() {
-        let login = || Problem::new(Phase::Session, Kind::NeedsLogin, "the agent wants a login: who are you?");
+        let login =
+            || Problem::new(Phase::Session, Kind::NeedsLogin, "the agent wants a login: who are you?");
         let text = told(&advice(&["A_KEY", "AGENTLINE_X_TOKEN", "B_TOKEN"]), login());
-        assert!(text.contains("by name: A_KEY, B_TOKEN\n  try: agentline run -e A_KEY -e B_TOKEN \"fix it\""), "{text}");
-        let text = told(&advice(&[]), login());
-        assert!(text.ends_with("try: start the agent by itself and log in"), "{text}");
+        assert!(
+            text.contains("by name: A_KEY, B_TOKEN\n  try: agentline run -e A_KEY -e B_TOKEN \"fix it\""),
+            "{text}"
+        );
+        let text = told(&advice(&[]), login().hint("log in by hand"));
+        assert!(text.ends_with("\n  try: log in by hand"), "{text}");
     }
 
     #[test]
     fn words_can_be_pasted() {
-        for (word, shown) in [("plain", "plain"), ("a b", "\"a b\""), ("a $b", "'a $b'"), ("", "\"\""), ("it's", "\"it's\"")] {
+        for (word, shown) in
+            [("plain", "plain"), ("a b", "\"a b\""), ("a $b", "'a $b'"), ("", "\"\""), ("it's", "\"it's\"")]
+        {
             assert_eq!(quoted(word), shown);
         }
     }

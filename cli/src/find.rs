@@ -29,7 +29,9 @@ impl Found {
     /// The agent that is meant by an id or the beginning of one.
     pub(crate) fn agent(&self, id: &str) -> Result<&discovery::Agent, Problem> {
         self.report.find(id).map_err(|unfound| match unfound {
-            Unfound::Ambiguous(_) => Problem::new(Phase::Discovery, Kind::Usage, format!("{id} is {unfound}")),
+            Unfound::Ambiguous(_) => {
+                Problem::new(Phase::Discovery, Kind::Usage, format!("{id} is {unfound}"))
+            }
             Unfound::Unknown => self.not_found(id),
         })
     }
@@ -39,7 +41,8 @@ impl Found {
         let agent = self.agent(id)?;
         let id = &agent.id;
         if !agent.enabled {
-            return Err(missing(format!("the agent {id} is switched off")).hint(format!("agentline agent enable {id}")));
+            return Err(missing(format!("the agent {id} is switched off"))
+                .hint(format!("agentline agent enable {id}")));
         }
         if agent.launch.is_none() {
             return Err(missing(format!("the agent {id} has no command: it can only connect by itself")));
@@ -57,9 +60,13 @@ impl Found {
         let skipped = self.report.skipped.iter().find(|skipped| skipped.id == id);
         match skipped.map(|skipped| &skipped.why) {
             Some(Skip::NotInstalled(Some(fetch))) => problem.hint(discovery::command_line(fetch)),
-            Some(Skip::NotInstalled(None) | Skip::File { .. } | Skip::Overridden | Skip::Refused(_) | Skip::TooMany) => {
-                problem.hint("agentline agent list -v")
-            }
+            Some(
+                Skip::NotInstalled(None)
+                | Skip::File { .. }
+                | Skip::Overridden
+                | Skip::Refused(_)
+                | Skip::TooMany,
+            ) => problem.hint("agentline agent list -v"),
             None => problem.hint("agentline agent list"),
         }
     }
@@ -68,8 +75,9 @@ impl Found {
 /// The settings as they are on disk.
 pub(crate) fn read_settings(file: &Path) -> Result<Settings, Problem> {
     match fs::read(file) {
-        Ok(bytes) => Settings::parse(&bytes)
-            .map_err(|error| trouble(&format!("{}: {error}", file.display()), Some("mend or remove the file"))),
+        Ok(bytes) => Settings::parse(&bytes).map_err(|error| {
+            trouble(&format!("{}: {error}", file.display()), Some("mend or remove the file"))
+        }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Settings::default()),
         Err(error) => Err(trouble(&format!("{}: {error}", file.display()), None)),
     }
@@ -79,7 +87,8 @@ fn read_registry(file: &Path) -> Result<Registry, Problem> {
     let usage = |why: String| Problem::new(Phase::Usage, Kind::Usage, format!("{}: {why}", file.display()));
     let limit = discovery::Limits::default().registry;
     let bytes = agentline_os::look::read(file, limit).ok_or_else(|| usage("cannot be read".into()))?;
-    let platform = format!("{}-{}", if cfg!(target_os = "macos") { "darwin" } else { "linux" }, std::env::consts::ARCH);
+    let platform =
+        format!("{}-{}", if cfg!(target_os = "macos") { "darwin" } else { "linux" }, std::env::consts::ARCH);
     Registry::official(&bytes, &platform).map_err(|error| usage(error.to_string()))
 }
 
@@ -107,17 +116,18 @@ pub(crate) fn workspace(given: Option<&Path>) -> Result<PathBuf, Problem> {
         Problem::new(Phase::Usage, Kind::Usage, format!("the workspace {} {why}", path.display()))
     };
     let path = match given {
-        Some(given) => std::path::absolute(given).map_err(|_| wrong(given, "is no folder: the name is empty"))?,
-        None => std::env::current_dir().map_err(|error| wrong(Path::new("."), &format!("is gone: {error}")))?,
+        Some(given) => {
+            std::path::absolute(given).map_err(|_| wrong(given, "is no folder: the name is empty"))?
+        }
+        None => {
+            std::env::current_dir().map_err(|error| wrong(Path::new("."), &format!("is gone: {error}")))?
+        }
     };
-    let facts = fs::metadata(&path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => wrong(&path, "is not there"),
-        _ => wrong(&path, &format!("cannot be looked at: {error}")),
-    })?;
+    let facts = fs::metadata(&path).map_err(|error| wrong(&path, &format!("cannot be used: {error}")))?;
     if !facts.is_dir() {
         return Err(wrong(&path, "is not a folder"));
     }
-    if rustix::fs::access(&path, rustix::fs::Access::EXEC_OK).is_err() {
+    if !agentline_os::process::can_enter(&path) {
         return Err(wrong(&path, "may not be entered"));
     }
     if path.to_str().is_none() {

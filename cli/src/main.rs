@@ -10,10 +10,11 @@ mod output;
 mod plan;
 mod prompt;
 mod run;
+mod show;
 mod signals;
 
 use std::ffi::OsString;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::process::ExitCode;
 
 use agentline_core::problem::Problem;
@@ -22,7 +23,7 @@ use clap::{CommandFactory, Parser};
 use serde::Serialize;
 
 use args::{Cli, Color, Format, Verb};
-use output::{Notes, Out, Paint, object};
+use output::{Notes, Paint, object};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -42,20 +43,10 @@ fn main() -> ExitCode {
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "agentline", &mut script);
-            Ok(print(&String::from_utf8_lossy(&script)))
+            Ok(output::print(&String::from_utf8_lossy(&script)))
         }
     };
     done.unwrap_or_else(|problem| report(&problem, cli.global.format(), &notes))
-}
-
-/// Writes to stdout. A reader that is gone has read enough.
-fn print(text: &str) -> ExitCode {
-    let mut out = Out::default();
-    out.write(text);
-    match out.flush() {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => ExitCode::FAILURE,
-        Ok(()) | Err(_) => ExitCode::SUCCESS,
-    }
 }
 
 /// A command that came to nothing.
@@ -70,7 +61,7 @@ fn report(problem: &Problem, format: Format, notes: &Notes) -> ExitCode {
                 error: &'a Problem,
                 exit_code: u8,
             }
-            print(&object("error", &Failed { error: problem, exit_code: code }));
+            output::print(&object("error", &Failed { error: problem, exit_code: code }));
         }
     }
     ExitCode::from(code)
@@ -81,7 +72,9 @@ fn misunderstood(error: &clap::Error) -> ExitCode {
     let wants_json = || {
         let words: Vec<OsString> = std::env::args_os().take_while(|word| word != "--").collect();
         let has = |one: &str| words.iter().any(|word| word == one);
-        has("--json") || has("--format=json") || words.windows(2).any(|two| two[0] == "--format" && two[1] == "json")
+        has("--json")
+            || has("--format=json")
+            || words.windows(2).any(|two| two[0] == "--format" && two[1] == "json")
     };
     if error.use_stderr() && wants_json() {
         let text = error.render().to_string();

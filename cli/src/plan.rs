@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 use std::path::Path;
+use std::time::Duration;
 
 use agentline_core::acp::client::{self, Timeouts};
 use agentline_core::acp::content::ContentBlock;
@@ -12,21 +13,18 @@ use agentline_core::problem::Problem;
 use agentline_core::subagent::env::{Scrubbed, scrub};
 use agentline_core::subagent::{Allow, Choice, Config, Policy, Setting};
 use agentline_core::{Graces, Open, Secret, SpawnSpec, Stderr};
-use std::time::Duration;
 
 use crate::args::{Permission, Run};
 use crate::failure::Whose;
 use crate::find::{self, Found};
-use crate::output::Start;
-use crate::prompt;
+use crate::output::{Notes, Start};
+use crate::prompt::{self, Variables};
 
 /// What a command line says by itself: nothing was looked at yet but the files that it names.
 pub(crate) struct Task {
     prompt: Vec<ContentBlock>,
     mcp_servers: Vec<McpServer>,
-    given: Vec<(OsString, OsString)>,
-    /// Variables that were to be passed on, and are not set here.
-    pub(crate) unset: Vec<OsString>,
+    pub(crate) variables: Variables,
 }
 
 /// Everything that a run needs.
@@ -51,9 +49,16 @@ struct Agent {
 
 impl Task {
     pub(crate) fn new(args: &Run) -> Result<Self, Problem> {
-        let (given, unset) = prompt::variables(args)?;
+        let variables = prompt::variables(args)?;
         let mcp_servers = args.mcp.as_deref().map(prompt::mcp_servers).transpose()?.unwrap_or_default();
-        Ok(Self { prompt: prompt::prompt(args)?, mcp_servers, given, unset })
+        Ok(Self { prompt: prompt::prompt(args)?, mcp_servers, variables })
+    }
+
+    /// Says what may not be as it was meant.
+    pub(crate) fn warn(&self, notes: &Notes) {
+        for name in &self.variables.unset {
+            notes.line(&format!("! {} is not set here: the agent does not get it", name.display()));
+        }
     }
 
     /// Looks at the workspace and for the agent. `start` is filled in as far as it gets.
@@ -67,15 +72,16 @@ impl Task {
         start.command = Some(argv.map(|word| word.to_string_lossy().into_owned()).collect());
 
         let mut env = agent.env;
-        let is_given = |name: &OsStr| self.given.iter().any(|(given, _)| given == name);
+        let given = self.variables.given;
+        let is_given = |name: &OsStr| given.iter().any(|(over, _)| over == name);
         start.withheld = agent
             .withheld
             .iter()
             .filter(|name| !is_given(name))
             .map(|name| name.to_string_lossy().into_owned())
             .collect();
-        let secrets = self.given.iter().map(|(_, value)| value.as_encoded_bytes().to_vec().into()).collect();
-        env.extend(self.given.into_iter().map(|(name, value)| (name, value.into())));
+        let secrets = given.iter().map(|(_, value)| value.as_encoded_bytes().to_vec().into()).collect();
+        env.extend(given.into_iter().map(|(name, value)| (name, value.into())));
 
         let spec = SpawnSpec {
             program: agent.program,
@@ -123,7 +129,8 @@ fn choose(args: &Run) -> Result<Agent, Problem> {
         let (program, args, env) = (program.clone(), rest.to_vec(), env.into_iter().collect());
         return Ok(Agent { id: None, name, whose: Whose::Theirs, program, args, env, withheld });
     }
-    let named = args.agent.clone().or_else(|| std::env::var("AGENTLINE_AGENT").ok().filter(|id| !id.is_empty()));
+    let named =
+        args.agent.clone().or_else(|| std::env::var("AGENTLINE_AGENT").ok().filter(|id| !id.is_empty()));
     if named.as_deref() == Some(DEMO) {
         return demo(Whose::Demo);
     }
@@ -218,7 +225,7 @@ pub(crate) const fn about(permission: Option<Permission>) -> &'static str {
 }
 
 /// The id of the demo agent.
-const DEMO: &str = "demo";
+pub(crate) const DEMO: &str = "demo";
 /// From the end of its stdin until SIGTERM (spec/cli).
 const EOF: Duration = Duration::from_millis(1500);
 /// From SIGTERM until SIGKILL (spec/cli).

@@ -47,8 +47,17 @@ pub(crate) fn mcp_servers(file: &Path) -> Result<Vec<McpServer>, Problem> {
     serde_json::from_slice(&read(file)?).map_err(|error| of_file(file, error))
 }
 
-/// The variables that the agent is given beside what it inherits. And names of ours that are not set.
-pub(crate) fn variables(args: &Run) -> Result<(Vec<(OsString, OsString)>, Vec<OsString>), Problem> {
+/// What `-e` and `--env-file` say.
+#[derive(Debug, Default)]
+pub(crate) struct Variables {
+    /// What the agent is given beside what it inherits.
+    pub(crate) given: Vec<(OsString, OsString)>,
+    /// Names of ours that were to be passed on, and are not set.
+    pub(crate) unset: Vec<OsString>,
+}
+
+/// The variables of a command line.
+pub(crate) fn variables(args: &Run) -> Result<Variables, Problem> {
     let mut written = Vec::new();
     for file in &args.env_file {
         let bytes = read(file)?;
@@ -57,7 +66,7 @@ pub(crate) fn variables(args: &Run) -> Result<(Vec<(OsString, OsString)>, Vec<Os
         written.extend(lines.map(|line| OsStr::from_bytes(line).to_owned()));
     }
     written.extend(args.env.iter().cloned());
-    let (mut given, mut unset) = (Vec::new(), Vec::new());
+    let mut variables = Variables::default();
     for variable in written {
         let bytes = variable.as_bytes();
         let end = bytes.iter().position(|byte| *byte == b'=').unwrap_or(bytes.len());
@@ -66,12 +75,12 @@ pub(crate) fn variables(args: &Run) -> Result<(Vec<(OsString, OsString)>, Vec<Os
             return Err(usage(format!("{} is no NAME=VALUE", variable.display())));
         }
         match (bytes.get(end + 1..), std::env::var_os(&name)) {
-            (Some(value), _) => given.push((name, OsString::from_vec(value.to_vec()))),
-            (None, Some(value)) => given.push((name, value)),
-            (None, None) => unset.push(name),
+            (Some(value), _) => variables.given.push((name, OsString::from_vec(value.to_vec()))),
+            (None, Some(value)) => variables.given.push((name, value)),
+            (None, None) => variables.unset.push(name),
         }
     }
-    Ok((given, unset))
+    Ok(variables)
 }
 
 fn image(file: &Path) -> Result<ContentBlock, Problem> {

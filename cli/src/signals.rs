@@ -19,7 +19,7 @@ pub(crate) enum Ask {
 /// Calls `on` for each signal from here on, instead of dying of it.
 pub(crate) fn on_each<T: Send + 'static>(
     mut to: T,
-    on: impl Fn(&mut T, Ask) + Send + 'static,
+    mut on: impl FnMut(&mut T, Ask) + Send + 'static,
 ) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     thread::Builder::new().name("agentline-signals".into()).spawn(move || {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Limits {
-    /// Bytes of one line from the peer, without its line end. 32 MiB: what the TypeScript SDK takes.
+    /// Bytes of one line of either side, without its line end. 32 MiB: what the TypeScript SDK takes.
     pub line: usize,
     /// Bytes of one write, unless a single line is longer. 64 KiB: a pipe's capacity on Linux.
     pub write: usize,

@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{Graces, Limits};
 use crate::machine::{
-    Action, Deadline, Exit, Group, Heard, LinkId, Now, Open, OpenError, Outputs, Peer, Signal, Time, soonest,
+    Action, Deadline, Exit, Group, Heard, LinkId, Now, Open, OpenError, Outputs, Peer, Refused, Signal, Time,
+    soonest,
 };
 use crate::outbox::Outbox;
 
@@ -277,6 +278,19 @@ impl Link {
         }
     }
 
+    /// Like [`Link::line`], for content that others chose: longer than `most` bytes it is not queued.
+    ///
+    /// # Errors
+    ///
+    /// It is too long. Nothing changed.
+    pub fn line_within(&mut self, most: usize, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refused> {
+        let takes = matches!(self.phase, Phase::Opening { .. } | Phase::Open);
+        if takes && !self.outbox.line_within(self.write, most, fill) {
+            return Err(Refused::Limit("bytes of one line"));
+        }
+        Ok(())
+    }
+
     /// Emits the write that may be outstanding. Called once at the end of a step, so that a step is one write.
     pub fn flush<E>(&mut self, now: Now, out: &mut Outputs<E>) {
         let leaving = matches!(self.phase, Phase::Flushing { .. });
@@ -503,6 +517,10 @@ impl Link {
         };
         out.act(self.id, Action::Signal(signal));
         self.phase = Phase::Leaving { until: now.mono + grace };
+        // Whoever is left goes now, if ever.
+        if let Life::Exited(_, Search::Again { at, next }) = &mut self.life {
+            (*at, *next) = (now.mono + FIRST_LOOK, FIRST_LOOK);
+        }
     }
 
     /// Looks whether anybody of the child's group lives. The next rung waits for the answer: whoever is gone

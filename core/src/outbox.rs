@@ -14,9 +14,26 @@ impl Outbox {
     ///
     /// Lines share a write up to `limit` bytes; a longer line is a write of its own.
     pub(crate) fn line(&mut self, limit: usize, fill: impl FnOnce(&mut Vec<u8>)) {
+<<<<<<< HEAD
         let mut last = self.writes.pop_back().unwrap_or_else(|| Vec::with_capacity(LINE));
+=======
+        self.line_within(limit, usize::MAX, fill);
+    }
+
+    /// Like [`Outbox::line`], unless the line would be longer than `most`: then nothing is appended.
+    pub(crate) fn line_within(&mut self, limit: usize, most: usize, fill: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let mut last = self.writes.pop_back().unwrap_or_default();
+>>>>>>> main
         let before = last.len();
         fill(&mut last);
+        if last.len() - before > most {
+            last.truncate(before);
+            last.shrink_to(limit);
+            if before > 0 {
+                self.writes.push_back(last);
+            }
+            return false;
+        }
         last.push(b'\n');
         self.queued += last.len() - before;
         if before > 0 && last.len() > limit {
@@ -26,6 +43,7 @@ impl Outbox {
         } else {
             self.writes.push_back(last);
         }
+        true
     }
 
     /// The next write.
@@ -65,6 +83,20 @@ mod tests {
         assert_eq!(packed(6, &["ab", "cd", "ef"]), ["ab\ncd\n", "ef\n"]);
         assert_eq!(packed(5, &["ab", "cd"]), ["ab\n", "cd\n"]);
         assert_eq!(packed(5, &["longer than that", "x", ""]), ["longer than that\n", "x\n\n"]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_leaves_nothing_behind() {
+        let mut outbox = Outbox::default();
+        assert!(!outbox.line_within(4, 3, |buf| buf.extend_from_slice(b"long")));
+        assert_eq!(outbox.take(), None);
+        outbox.line(4, |buf| buf.extend_from_slice(b"a long one"));
+        assert!(!outbox.line_within(4, 3, |buf| buf.extend_from_slice(b"long")));
+        assert!(outbox.line_within(4, 3, |buf| buf.extend_from_slice(b"abc")));
+        assert_eq!(outbox.queued(), 15);
+        assert_eq!(outbox.take().as_deref(), Some(&b"a long one\n"[..]));
+        assert_eq!(outbox.take().as_deref(), Some(&b"abc\n"[..]));
+        assert_eq!((outbox.take(), outbox.queued()), (None, 0));
     }
 
     #[test]

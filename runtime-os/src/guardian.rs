@@ -14,8 +14,9 @@ use rustix::process::Pid;
 /// Switches the guardian on for this whole process. The shell starts with the first child.
 pub fn arm() {
     let mut guard = lock();
-    guard.armed = true;
-    guard.tell_all();
+    if !std::mem::replace(&mut guard.armed, true) {
+        guard.tell_all();
+    }
 }
 
 pub(crate) fn watch(group: Pid) {
@@ -47,11 +48,12 @@ impl Guard {
         }
     }
 
-    /// Starts a shell, in place of one that somebody killed, and tells it everything.
+    /// Starts a shell, in place of one that somebody killed or stopped, and tells it everything.
     fn tell_all(&mut self) {
-        if let Some(mut dead) = self.shell.take() {
-            drop(dead.stdin.take());
-            let _ = dead.wait();
+        if let Some(mut deaf) = self.shell.take() {
+            // Before its stdin ends, or it would do its work.
+            let _ = deaf.kill();
+            let _ = deaf.wait();
         }
         if self.groups.is_empty() {
             return;
@@ -69,7 +71,7 @@ impl Guard {
 }
 
 fn start() -> io::Result<Child> {
-    Command::new("/bin/sh")
+    let shell = Command::new("/bin/sh")
         .args(["-c", SCRIPT, "agentline-guardian"])
         .current_dir("/")
         .env_clear()
@@ -77,7 +79,11 @@ fn start() -> io::Result<Child> {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .spawn()
+        .spawn()?;
+    if let Some(stdin) = &shell.stdin {
+        rustix::io::ioctl_fionbio(stdin, true)?;
+    }
+    Ok(shell)
 }
 
 fn lock() -> MutexGuard<'static, Guard> {
@@ -96,3 +102,30 @@ while read -r what group; do
 done
 for g; do kill -s KILL -- "-$g"; done
 "#;
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    #[test]
+    fn a_guardian_that_was_killed_is_replaced_and_told_everything() {
+        let sleeper = || Command::new("/bin/sleep").arg("1000").process_group(0).spawn().unwrap();
+        let (mut first, mut second, mut spared) = (sleeper(), sleeper(), sleeper());
+        arm();
+        watch(Pid::from_child(&first));
+        watch(Pid::from_child(&spared));
+        lock().shell.as_mut().map(Child::kill).unwrap().unwrap();
+        lock().shell.as_mut().map(Child::wait).unwrap().unwrap();
+        watch(Pid::from_child(&second));
+        forget(Pid::from_child(&spared));
+        // As if we died.
+        drop(lock().shell.take().unwrap().stdin.take());
+        let killed = [&mut first, &mut second].map(|child| child.wait().unwrap().signal());
+        assert_eq!(killed, [Some(9); 2]);
+        assert_eq!(spared.try_wait().unwrap(), None);
+        spared.kill().unwrap();
+        spared.wait().unwrap();
+    }
+}

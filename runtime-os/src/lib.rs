@@ -1,7 +1,7 @@
 //! What the runtimes share: every system call that does not wait.
 //!
 //! ```text
-//!   Machine ◄──► Engine ──► Io ──► process · socket · given · store      this crate: never waits
+//!   Machine ◄──► Engine ──► Io ──► process · socket · given · stream     this crate: never waits
 //!                             └──► Watch: tell me when it is ready       a runtime: does nothing else
 //! ```
 //!
@@ -16,10 +16,13 @@ mod hangup;
 mod io;
 pub mod look;
 pub mod process;
+mod providers;
 pub mod socket;
 pub mod store;
+mod stream;
 mod watch;
 
 pub use engine::Engine;
 pub use given::Given;
+pub use providers::Providers;
 pub use watch::{End, Source, Token, Watch, Way};

@@ -59,10 +59,14 @@ fn names(folder: &Path) -> Names {
 }
 
 fn program(path: &Path) -> Result<discovery::File, Unfit> {
-    let facts = fs::metadata(path).map_err(|error| match error.kind() {
-        ErrorKind::PermissionDenied => Unfit::Denied,
-        _ if fs::symlink_metadata(path).is_ok() => Unfit::Dangling,
-        _ => Unfit::Missing,
+    let facts = fs::metadata(path).map_err(|error| {
+        if error.kind() == ErrorKind::PermissionDenied {
+            Unfit::Denied
+        } else if fs::symlink_metadata(path).is_ok() {
+            Unfit::Dangling
+        } else {
+            Unfit::Missing
+        }
     })?;
     if !facts.is_file() {
         return Err(Unfit::NotAFile);

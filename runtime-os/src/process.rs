@@ -48,7 +48,10 @@ pub fn find(program: &OsStr, path: &OsStr) -> Result<PathBuf, OpenError> {
 }
 
 fn executable(file: &Path) -> Result<(), OpenError> {
-    let found = fs::metadata(file).map_err(|_| OpenError::NotFound)?;
+    let found = fs::metadata(file).map_err(|error| match errno(&error) {
+        Errno::ACCESS => OpenError::NotExecutable,
+        _ => OpenError::NotFound,
+    })?;
     if found.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok() {
         Ok(())
     } else {
@@ -68,7 +71,9 @@ pub(crate) struct Spawned {
 
 /// Starts a child with exactly the environment given, at the head of a group of its own.
 pub(crate) fn spawn(spec: &SpawnSpec) -> Result<Spawned, OpenError> {
-    enterable(&spec.cwd)?;
+    if !can_enter(&spec.cwd) {
+        return Err(OpenError::BadDirectory);
+    }
     let program = find(&spec.program, search_path(spec))?;
     let spawned = Command::new(program)
         .arg0(&spec.program)
@@ -102,13 +107,11 @@ pub(crate) fn spawn(spec: &SpawnSpec) -> Result<Spawned, OpenError> {
     Ok(Spawned { child, stdin, stdout, stderr, exit })
 }
 
-fn enterable(directory: &Path) -> Result<(), OpenError> {
-    let real = fs::metadata(directory).is_ok_and(|found| found.is_dir());
-    if real && rustix::fs::access(directory, Access::EXEC_OK).is_ok() {
-        Ok(())
-    } else {
-        Err(OpenError::BadDirectory)
-    }
+/// Whether a child can work there.
+#[must_use]
+pub fn can_enter(directory: &Path) -> bool {
+    fs::metadata(directory).is_ok_and(|found| found.is_dir())
+        && rustix::fs::access(directory, Access::EXEC_OK).is_ok()
 }
 
 fn search_path(spec: &SpawnSpec) -> &OsStr {
@@ -116,12 +119,16 @@ fn search_path(spec: &SpawnSpec) -> &OsStr {
     path.map_or(OsStr::new(""), |(_, path)| OsString::as_os_str(path.expose()))
 }
 
-/// A descriptor that is readable when the child has ended: a pidfd, or the end of a thread that waits.
+/// A descriptor that is readable when the child has ended: a pidfd, or a pipe that a waiting thread closes.
 fn exit_of(child: Pid) -> io::Result<OwnedFd> {
     #[cfg(target_os = "linux")]
     if let Ok(fd) = rustix::process::pidfd_open(child, rustix::process::PidfdFlags::empty()) {
         return Ok(fd);
     }
+    wait_in_a_thread(child)
+}
+
+fn wait_in_a_thread(child: Pid) -> io::Result<OwnedFd> {
     let (ended, end) = io::pipe()?;
     thread::Builder::new().name("agentline-exit".into()).spawn(move || {
         // The child is left to be reaped by its owner.
@@ -258,5 +265,20 @@ fn bury(mut process: std::process::Child) {
     match reaper {
         Ok(_) => *dying = Some(vec![process]),
         Err(_) => drop(process.wait()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn where_there_is_no_pidfd_a_thread_tells_the_exit_and_leaves_the_child_to_its_owner() {
+        let mut child = Child::new(Command::new("/bin/sh").args(["-c", "exit 3"]).spawn().unwrap());
+        let ended = wait_in_a_thread(child.group).unwrap();
+        assert_eq!(fs::File::from(ended).read(&mut [0]).unwrap(), 0);
+        assert_eq!((child.reap(), child.reap()), (Some(Exit::Code(3)), None));
     }
 }

@@ -1,5 +1,6 @@
 //! The loop: feed the machine what is ready, let the application have what it said, wait.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -31,7 +32,6 @@ fn start<M: Machine>(config: M::Config, given: Option<Given>) -> (Events<M>, Dri
     let driver = Driver {
         shared: Arc::clone(&shared),
         ready: VecDeque::new(),
-        buffer: vec![0; READ].into(),
         timer: Timer::never(),
         alarm: Alarm::Off,
     };
@@ -45,7 +45,6 @@ fn start<M: Machine>(config: M::Config, given: Option<Given>) -> (Events<M>, Dri
 pub struct Driver<M: Machine> {
     shared: Arc<Shared<M>>,
     ready: VecDeque<(Token, Way)>,
-    buffer: Box<[u8]>,
     timer: Timer,
     alarm: Alarm,
 }
@@ -68,9 +67,11 @@ impl<M: Machine> Future for Driver<M> {
         let this = &mut *self;
         this.shared.bell.answer(context.waker());
         this.shared.bell.take(&mut this.ready);
-        while let Some((token, way)) = this.ready.pop_front() {
-            this.shared.step(|engine| engine.ready(token, way, &mut this.buffer));
-        }
+        BUFFER.with_borrow_mut(|buffer| {
+            while let Some((token, way)) = this.ready.pop_front() {
+                this.shared.step(|engine| engine.ready(token, way, buffer));
+            }
+        });
         if let Alarm::Fired = this.alarm {
             this.alarm = Alarm::Off;
             this.shared.step(Engine::tick);
@@ -110,6 +111,11 @@ impl<M: Machine> Drop for Driver<M> {
     fn drop(&mut self) {
         self.shared.step(Engine::abandon);
     }
+}
+
+thread_local! {
+    /// One for all drivers of a thread of the executor: nothing stays in it between two polls.
+    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into());
 }
 
 /// Bytes of one read: what a pipe holds.

@@ -93,9 +93,10 @@ impl<M: Machine> Seat<M> {
             self.engine.hold(self.held);
         }
         if (self.engine.has_told() || self.engine.is_over())
-            && let Reader::Waiting(waker) = std::mem::replace(&mut self.reader, Reader::Busy)
+            && let Reader::Waiting(waker) = &self.reader
         {
-            waker.wake();
+            waker.wake_by_ref();
+            self.reader = Reader::Busy;
         }
     }
 }

@@ -145,7 +145,7 @@ impl<M: Machine> Checked<M> {
     }
 
     /// Moves all outputs of the step out and looks at each.
-    fn settle(&mut self) {
+    fn drain(&mut self) {
         while let Some(output) = self.machine.poll() {
             self.watch(&output);
             for audit in &mut self.audits {
@@ -154,6 +154,11 @@ impl<M: Machine> Checked<M> {
             self.outputs.push_back(output);
         }
         self.signalled.clear();
+    }
+
+    /// The end of a step.
+    fn settle(&mut self) {
+        self.drain();
         if let Some(secrets) = &self.secrets {
             secrets.must_not_be_in(&(secrets.show_machine)(&self.machine));
         }
@@ -300,7 +305,7 @@ impl<M: Machine> Machine for Checked<M> {
             audit.command(&command);
         }
         let done = self.machine.command(now, command);
-        self.settle();
+        self.drain();
         if let Err(refused) = done {
             for audit in &mut self.audits {
                 audit.refused(refused);
@@ -311,6 +316,7 @@ impl<M: Machine> Machine for Checked<M> {
                 assert_eq!(self.machine.deadline(), deadline, "refused ({refused}), yet the deadline moved");
             }
         }
+        self.settle();
         done
     }
 

@@ -154,6 +154,14 @@ fn smol_reads_once_and_holds_until_the_event_is_taken() {
 }
 
 #[test]
+fn smol_throws_away_what_nobody_takes() {
+    let (dir, _witness) = place();
+    let (events, driver) = spawn::<Flooded>(sh(dir.path(), "head -c 10000000 /dev/zero"));
+    drop(events);
+    smol::block_on(driver);
+}
+
+#[test]
 fn smol_drives_many_on_one_executor() {
     let (dir, _witness) = place();
     let executor = smol::Executor::new();

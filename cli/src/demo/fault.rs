@@ -136,11 +136,15 @@ impl Fault {
             },
             Self::Silent => Part { initialize: vec![], ..good },
             Self::RefuseInitialize => Part {
-                initialize: vec![Line(r#"{"jsonrpc":"2.0","id":$ID,"error":{"code":-32603,"message":"no model is configured"}}"#)],
+                initialize: vec![Line(
+                    r#"{"jsonrpc":"2.0","id":$ID,"error":{"code":-32603,"message":"no model is configured"}}"#,
+                )],
                 ..good
             },
             Self::WrongVersion => Part {
-                initialize: vec![Line(r#"{"jsonrpc":"2.0","id":$ID,"result":{"protocolVersion":2,"agentCapabilities":{}}}"#)],
+                initialize: vec![Line(
+                    r#"{"jsonrpc":"2.0","id":$ID,"result":{"protocolVersion":2,"agentCapabilities":{}}}"#,
+                )],
                 ..good
             },
             Self::ExitEarly => {
@@ -151,10 +155,14 @@ impl Fault {
                 Part { prompt: vec![Line(TEXT), Complain("out of memory\n".into()), Die], ..good }
             }
             Self::NeedsLogin => Part {
-                session: vec![Line(r#"{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"Authentication required"}}"#)],
+                session: vec![Line(
+                    r#"{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"Authentication required"}}"#,
+                )],
                 ..good
             },
-            Self::NoSessionId => Part { session: vec![Line(r#"{"jsonrpc":"2.0","id":$ID,"result":{}}"#)], ..good },
+            Self::NoSessionId => {
+                Part { session: vec![Line(r#"{"jsonrpc":"2.0","id":$ID,"result":{}}"#)], ..good }
+            }
             Self::DuplicateId => Part { prompt: vec![Line(TEXT), Line(STOPPED), Line(STOPPED)], ..good },
             Self::UnknownId => Part {
                 prompt: vec![Line(r#"{"jsonrpc":"2.0","id":987654,"result":{}}"#), Line(TEXT), Line(STOPPED)],
@@ -170,22 +178,31 @@ impl Fault {
                 ],
                 ..good
             },
-            Self::UnknownUpdate => {
-                Part { prompt: vec![Line(STRANGE), Line(TEXT), Line(STOPPED)], ..good }
-            }
+            Self::UnknownUpdate => Part { prompt: vec![Line(STRANGE), Line(TEXT), Line(STOPPED)], ..good },
             Self::InvalidUtf8 => Part {
-                prompt: vec![Bytes(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\xfe\"}\n".into()), Line(TEXT), Line(STOPPED)],
+                prompt: vec![
+                    Bytes(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\xfe\"}\n".into()),
+                    Line(TEXT),
+                    Line(STOPPED),
+                ],
                 ..good
             },
             Self::LongLine => Part { prompt: vec![Bytes(vec![b'x'; (32 << 20) + 1]), Line("")], ..good },
             Self::NoisyStderr => Part {
-                prompt: vec![Complain("a line that nobody needs\n".repeat(40_000)), Line(TEXT), Line(STOPPED)],
+                prompt: vec![
+                    Complain("a line that nobody needs\n".repeat(40_000)),
+                    Line(TEXT),
+                    Line(STOPPED),
+                ],
                 ..good
             },
             Self::CloseStdout => Part { prompt: vec![Line(TEXT), CloseStdout], end: End::IgnoreEof, ..good },
             Self::SilentTurn => Part { prompt: vec![Line(TEXT)], ..good },
             Self::UnknownStop => Part {
-                prompt: vec![Line(TEXT), Line(r#"{"jsonrpc":"2.0","id":$ID,"result":{"stopReason":"bored"}}"#)],
+                prompt: vec![
+                    Line(TEXT),
+                    Line(r#"{"jsonrpc":"2.0","id":$ID,"result":{"stopReason":"bored"}}"#),
+                ],
                 ..good
             },
             Self::IgnoreEof => Part { end: End::IgnoreEof, ..good },
@@ -215,8 +232,7 @@ fn close_stdout() -> io::Result<()> {
     Ok(rustix::stdio::dup2_stdout(fs::File::options().write(true).open("/dev/null")?)?)
 }
 
-const INITIALIZED: &str =
-    r#"{"jsonrpc":"2.0","id":$ID,"result":{"protocolVersion":1,"agentInfo":{"name":"faulty","version":"1"}}}"#;
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":$ID,"result":{"protocolVersion":1,"agentInfo":{"name":"faulty","version":"1"}}}"#;
 const SESSION: &str = r#"{"jsonrpc":"2.0","id":$ID,"result":{"sessionId":"s-1"}}"#;
 const TEXT: &str = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"so far so good"}}}}"#;
 const STRANGE: &str = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":{"sessionUpdate":"mood_update","mood":"fine"}}}"#;

@@ -13,13 +13,13 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use agentline_blocking::{Driver, Given, Handle};
+use agentline_core::Tag;
 use agentline_core::acp::agent::{Command, Config, Event, Prompted, Reply, Requested, TurnKey, Wanted};
 use agentline_core::acp::session::{
-    AgentCapabilities, ConfigKind, ConfigOption, ConfigValue, Implementation, PromptCapabilities, SessionMode,
-    SessionModes, SessionState,
+    AgentCapabilities, ConfigKind, ConfigOption, ConfigValue, Implementation, PromptCapabilities,
+    SessionMode, SessionModes, SessionState,
 };
 use agentline_core::acp::{Agent, ContentBlock, Json, SessionId};
-use agentline_core::Tag;
 use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_core::rpc::RpcError;
 use serde_json::json;
@@ -72,7 +72,7 @@ impl Demo {
                     let _ = notes.send(Note::Answered(outcome));
                 }
             }
-            Event::Drained => self.turns.retain(|_, (_, notes)| notes.send(Note::Drained).is_ok()),
+            Event::Drained => self.go_on(),
             Event::Initialized(_)
             | Event::Withdrawn(_)
             | Event::Served(..)
@@ -115,7 +115,13 @@ impl Demo {
         let _ = self.agent.command(command);
     }
 
+    /// Wakes whoever waits for room, and forgets the turns that are over: nobody takes their notes.
+    fn go_on(&mut self) {
+        self.turns.retain(|_, (_, notes)| notes.send(Note::Drained).is_ok());
+    }
+
     fn begin(&mut self, Prompted { turn, prompt, .. }: Prompted) {
+        self.go_on();
         self.played += 1;
         let tag = Tag(self.played);
         let steps = self.script.steps(&text(&prompt));

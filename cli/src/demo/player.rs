@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use agentline_blocking::Handle;
 use agentline_core::acp::agent::{Command, TurnKey};
 use agentline_core::acp::update::{
-    Diff, Plan, PlanEntry, PlanPriority, PlanStatus, Speaker, ToolCall, ToolCallUpdate, ToolContent, ToolStatus,
+    Diff, Plan, PlanEntry, PlanPriority, PlanStatus, Speaker, ToolCall, ToolCallUpdate, ToolContent,
+    ToolStatus,
 };
 use agentline_core::acp::{Agent, Json, OptionKind, PermissionOption, PermissionOutcome, StopReason, Update};
 use agentline_core::rpc::{RpcError, code};
@@ -83,7 +84,9 @@ impl Player {
                 }
             }
             Step::Wait(seconds) => self.wait(*seconds),
-            Step::Flood(pieces) => (1..=*pieces).try_for_each(|n| self.say(Speaker::Agent, &format!("{n}\n"))),
+            Step::Flood(pieces) => {
+                (1..=*pieces).try_for_each(|n| self.say(Speaker::Agent, &format!("{n}\n")))
+            }
             Step::Fail(why) => Err(Break::Failed(why.clone())),
             Step::Stop(reason) => Err(Break::Stopped(reason.clone())),
             Step::Exit(status) => std::process::exit(*status),

@@ -90,7 +90,10 @@ fn built_in(word: &str, rest: &str) -> Option<Vec<Step>> {
             rejected: say("I may not, so I left everything as it was.\n"),
         }],
         "fail" if rest.is_empty() => {
-            vec![Step::Say("This will not end well.\n".into()), Step::Fail("the demo agent was asked to fail".into())]
+            vec![
+                Step::Say("This will not end well.\n".into()),
+                Step::Fail("the demo agent was asked to fail".into()),
+            ]
         }
         "refuse" if rest.is_empty() => {
             vec![Step::Say("I will not do that.\n".into()), Step::Stop(StopReason::Refusal)]
@@ -140,7 +143,8 @@ mod tests {
     #[test]
     fn anything_else_is_echoed() {
         let script = Script::default();
-        for prompt in ["good morning", "hello there", "slow", "slow down", "flood -1", "crash hard", "你好"] {
+        for prompt in ["good morning", "hello there", "slow", "slow down", "flood -1", "crash hard", "你好"]
+        {
             assert_eq!(script.steps(prompt), say(prompt), "{prompt}");
         }
     }

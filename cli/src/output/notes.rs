@@ -1,6 +1,7 @@
 //! Stderr for people: whole lines, and below them what is going on while nothing arrives.
 
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -34,6 +35,8 @@ enum What {
     Nothing,
     /// An answer that is not at the end of its line.
     Answer,
+    /// The same of what somebody else wrote.
+    Foreign,
     /// What the agent is doing.
     Busy(String),
     /// A question that waits for somebody.
@@ -59,8 +62,7 @@ impl Notes {
 
     /// Columns of a line.
     pub(crate) fn columns(&self) -> usize {
-        let size = self.0.terminal.then(|| terminal_size::terminal_size_of(io::stderr())).flatten();
-        size.map_or(PIPE, |(width, _)| usize::from(width.0).max(20))
+        columns(io::stderr()).unwrap_or(PIPE)
     }
 
     /// Whole lines.
@@ -76,9 +78,25 @@ impl Notes {
         }
     }
 
+    /// A line in the place of what the terminal itself has put there: the echo of Ctrl-C. In a pipe there is
+    /// none, and nothing is said.
+    pub(crate) fn over(&self, text: &str) {
+        if self.0.terminal {
+            self.line(&format!("\r\x1b[K{text}"));
+        }
+    }
+
     /// What somebody else wrote, as it is.
     pub(crate) fn foreign(&self, text: &str) {
-        self.line(text.strip_suffix('\n').unwrap_or(text));
+        let mut below = self.0.lock();
+        if !matches!(below.what, What::Foreign) {
+            self.0.clear(&mut below);
+        }
+        let _ = io::stderr().write_all(text.as_bytes());
+        below.since = Instant::now();
+        if !matches!(below.what, What::Question(_)) {
+            below.what = if text.ends_with('\n') { What::Nothing } else { What::Foreign };
+        }
     }
 
     /// Makes room for stdout to be written.
@@ -95,8 +113,17 @@ impl Notes {
     pub(crate) fn after_answer(&self, open: bool) {
         let mut below = self.0.lock();
         below.since = Instant::now();
-        if self.0.both && !matches!(below.what, What::Question(_)) {
-            below.what = if open { What::Answer } else { What::Nothing };
+        if !self.0.both {
+            return;
+        }
+        match (&below.what, open) {
+            (What::Question(question), false) => {
+                let _ = write!(io::stderr(), "{question}");
+                below.shown = true;
+            }
+            (What::Question(_), true) => {}
+            (_, true) => below.what = What::Answer,
+            (_, false) => below.what = What::Nothing,
         }
     }
 
@@ -107,7 +134,7 @@ impl Notes {
         }
         let mut below = self.0.lock();
         match &below.what {
-            What::Question(_) | What::Answer => return,
+            What::Question(_) | What::Answer | What::Foreign => return,
             What::Busy(said) if said == label => return,
             What::Nothing | What::Busy(_) => {}
         }
@@ -155,6 +182,10 @@ impl Shared {
                     let _ = io::stderr().write_all(b"\n");
                 }
             }
+            What::Foreign => {
+                below.what = What::Nothing;
+                let _ = io::stderr().write_all(b"\n");
+            }
             What::Nothing | What::Busy(_) | What::Question(_) => {
                 if std::mem::take(&mut below.shown) {
                     let _ = io::stderr().write_all(b"\r\x1b[K");
@@ -177,7 +208,7 @@ impl Shared {
                     }
                     FRAME
                 }
-                What::Nothing | What::Answer | What::Question(_) => Duration::from_secs(3600),
+                What::Nothing | What::Answer | What::Foreign | What::Question(_) => Duration::from_secs(3600),
             };
             below = self.changed.wait_timeout(below, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -187,11 +218,15 @@ impl Shared {
         let at = usize::try_from(age.as_millis() / FRAME.as_millis()).unwrap_or_default();
         let turning = FRAMES[at % FRAMES.len()];
         let for_long = if quiet >= LONG { format!("  {}", span(quiet)) } else { String::new() };
-        let columns = terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
         let text = format!("{turning} {label}{for_long}");
-        let text = fit(&text, columns.saturating_sub(1));
+        let text = fit(&text, columns(io::stderr()).unwrap_or(PIPE) - 1);
         let _ = write!(io::stderr(), "\r{}\x1b[K", In(self.paint.dim, text));
     }
+}
+
+/// Columns of a terminal.
+pub(crate) fn columns(of: impl AsFd) -> Option<usize> {
+    terminal_size::terminal_size_of(of).map(|(width, _)| usize::from(width.0).max(NARROW))
 }
 
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
@@ -200,5 +235,7 @@ const FRAME: Duration = Duration::from_millis(100);
 const QUIET: Duration = Duration::from_millis(300);
 /// From here on it says for how long.
 const LONG: Duration = Duration::from_secs(3);
+/// Columns of a terminal that is too narrow for anything.
+const NARROW: usize = 20;
 /// Columns where there is no terminal.
 const PIPE: usize = 80;

@@ -1,6 +1,7 @@
 //! Our stdout: gathered, and never the reason for a panic.
 
-use std::io;
+use std::io::{self, ErrorKind};
+use std::process::ExitCode;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -17,6 +18,10 @@ impl Out {
         if self.broken.is_none() {
             self.gathered.extend_from_slice(text.as_bytes());
         }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.gathered.is_empty()
     }
 
     pub(crate) fn is_large(&self) -> bool {
@@ -48,6 +53,16 @@ impl Out {
         self.gathered.clear();
         self.gathered.shrink_to(ENOUGH);
         Ok(())
+    }
+}
+
+/// Writes to stdout. A reader that is gone has read enough.
+pub(crate) fn print(text: &str) -> ExitCode {
+    let mut out = Out::default();
+    out.write(text);
+    match out.flush() {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Ok(()) | Err(_) => ExitCode::SUCCESS,
     }
 }
 

@@ -48,9 +48,19 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if text.contains(is_obeyed) { text.replace(is_obeyed, "\u{fffd}").into() } else { text.into() }
 }
 
+/// Text of an agent on lines of its own, for a terminal that has nothing to obey in it.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    let is_obeyed = |letter: char| is_obeyed(letter) && !matches!(letter, '\n' | '\t');
+    if !text.contains(is_obeyed) {
+        return text.into();
+    }
+    text.replace("\r\n", "\n").replace(is_obeyed, "\u{fffd}").into()
+}
+
 /// What a terminal acts upon instead of showing it, or shows in another place.
 fn is_obeyed(letter: char) -> bool {
-    letter.is_control() || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    letter.is_control()
+        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// As much of a text as fits into so many columns.
@@ -67,6 +77,11 @@ pub(crate) fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     format!("{}…", &text[..end]).into()
 }
 
+/// How many columns a text takes.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
 /// The text, and as many spaces as fill the columns.
 pub(crate) fn pad(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(text.width());
@@ -77,6 +92,7 @@ pub(crate) fn pad(text: &str, columns: usize) -> String {
 pub(crate) fn span(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {
+        0 if span.as_millis() < 100 => format!("{} ms", span.as_millis()),
         0..10 => format!("{:.1} s", span.as_secs_f64()),
         10..60 => format!("{seconds} s"),
         60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
@@ -108,12 +124,14 @@ mod tests {
     fn a_terminal_has_nothing_to_obey() {
         assert_eq!(plain("\u{1b}[2Jrm\r\n\u{202e}x"), "\u{fffd}[2Jrm\u{fffd}\u{fffd}\u{fffd}x");
         assert_eq!(plain("plain 中 🎉"), "plain 中 🎉");
+        assert_eq!(printable("a\r\n\tb\u{1b}]0;x\u{7}\n"), "a\n\tb\u{fffd}]0;x\u{fffd}\n");
     }
 
     #[test]
     fn spans_are_short() {
         for (millis, shown) in [
-            (0, "0.0 s"),
+            (0, "0 ms"),
+            (99, "99 ms"),
             (449, "0.4 s"),
             (9_940, "9.9 s"),
             (10_000, "10 s"),

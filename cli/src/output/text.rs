@@ -1,18 +1,18 @@
 //! For people: the answer on stdout, as it arrives; everything else on stderr.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::rc::Rc;
 use std::time::Duration;
 
 use agentline_core::acp::client::{Moment, Ready, Text as Piece};
 use agentline_core::acp::update::{Plan, Speaker, ToolCallUpdate};
-use agentline_core::acp::{ContentBlock, Notice, Update};
+use agentline_core::acp::{Notice, Update};
 use agentline_core::discovery::command_line;
 use agentline_core::subagent::{By, Decision, Event, Finished, Outcome, Verdict};
 
 use super::notes::Notes;
 use super::out::Out;
-use super::paint::{In, Paint, fit, pad, plain, span};
+use super::paint::{In, Paint, fit, pad, plain, printable, span, width};
 use super::tools::{Ended, Tools};
 use super::{Screen, Start};
 use crate::failure::Advice;
@@ -22,13 +22,18 @@ pub(crate) struct Text {
     out: Out,
     notes: Notes,
     quiet: bool,
+    /// Stdout is a terminal.
+    terminal: bool,
     /// Whether the answer is in the middle of a line.
     open_line: bool,
     name: String,
     tools: Tools,
     plan: Vec<String>,
     stderr: Stderr,
-    bad_lines: usize,
+    /// A line was no message, and that was said.
+    warned: bool,
+    /// Nothing once it is over.
+    doing: String,
     advice: Rc<Advice>,
 }
 
@@ -45,12 +50,14 @@ impl Text {
             out: Out::default(),
             notes,
             quiet,
+            terminal: io::stdout().is_terminal(),
             open_line: false,
             name: String::new(),
             tools: Tools::default(),
             plan: Vec::new(),
             stderr: Stderr::Kept(String::new()),
-            bad_lines: 0,
+            warned: false,
+            doing: String::new(),
             advice,
         }
     }
@@ -68,14 +75,23 @@ impl Text {
         }
     }
 
-    fn busy(&self, label: &str) {
-        if !self.quiet {
-            self.notes.busy(label);
+    /// What the agent is doing, to be shown while nothing arrives.
+    fn busy(&mut self, label: &str) {
+        label.clone_into(&mut self.doing);
+        self.wait();
+    }
+
+    fn wait(&self) {
+        if !self.quiet && !self.doing.is_empty() {
+            self.notes.busy(&self.doing);
         }
     }
 
     /// Brings the answer so far to where it can be read.
     fn show(&mut self) -> io::Result<()> {
+        if self.out.is_empty() {
+            return self.out.flush();
+        }
         self.notes.before_answer();
         let done = self.out.flush();
         self.notes.after_answer(self.open_line);
@@ -84,7 +100,8 @@ impl Text {
 
     fn say(&mut self, text: &str) {
         if let Some(last) = text.chars().next_back() {
-            self.out.write(text);
+            // In a pipe it is data. On a terminal it could forge a question of ours.
+            self.out.write(&if self.terminal { printable(text) } else { text.into() });
             self.open_line = last != '\n';
         }
     }
@@ -150,11 +167,11 @@ impl Text {
             Update::ToolCall(call) => self.tool(call.into()),
             Update::ToolCallUpdate(news) => self.tool(news),
             Update::Plan(plan) => self.plan(&plan),
-            Update::Message(Speaker::Agent, chunk) => match &chunk.content {
-                ContentBlock::Text(content) => self.say(&content.text),
-                other => {
-                    let tag = plain(other.tag()).into_owned();
-                    self.note(&format!("  {}", In(self.paint().dim, format!("[{tag}]"))));
+            Update::Message(Speaker::Agent, chunk) => match chunk.content.as_text() {
+                Some(text) => self.say(text),
+                None => {
+                    let what = format!("[{}]", plain(chunk.content.tag()));
+                    self.note(&format!("  {}", In(self.paint().dim, what)));
                 }
             },
             Update::Message(..)
@@ -174,8 +191,8 @@ impl Text {
         }
         if let Some(Ended { label, failed, took }) = self.tools.ended(&id) {
             let mark = if failed { In(self.paint().bad, "✗") } else { In(self.paint().good, "✓") };
-            let columns = self.notes.columns().saturating_sub(16).clamp(20, LABEL);
-            let label = pad(&fit(&label, columns), columns);
+            let columns = self.notes.columns().saturating_sub(14).max(20);
+            let label = pad(&fit(&label, columns), columns.min(LABEL));
             let took = if took >= WORTH_SAYING { span(took) } else { String::new() };
             let line = format!("  {mark} {label}  {}", In(self.paint().dim, took));
             self.note(line.trim_end());
@@ -185,24 +202,19 @@ impl Text {
     }
 
     fn plan(&mut self, plan: &Plan) {
-        let entries: Vec<String> = plan.entries.iter().map(|entry| plain(&entry.content).into_owned()).collect();
+        let entries: Vec<String> =
+            plan.entries.iter().map(|entry| plain(&entry.content).into_owned()).collect();
         // Most updates of a plan tick entries off.
         if entries.is_empty() || entries == self.plan {
             return;
         }
         self.end_line();
         let columns = self.notes.columns().saturating_sub(1);
-        let numbered = entries.iter().enumerate().map(|(at, entry)| format!("{} {entry}", at + 1));
-        let numbered: Vec<String> = numbered.collect();
-        let line = format!("  plan   {}", numbered.join("  "));
-        if fit(&line, columns) == line {
-            self.note(&line);
-        } else {
-            for (at, entry) in numbered.iter().enumerate() {
-                let head = if at == 0 { "  plan   " } else { "         " };
-                self.note(&fit(&format!("{head}{entry}"), columns));
-            }
-        }
+        let room = columns.saturating_sub(10).max(20);
+        let numbered =
+            entries.iter().enumerate().map(|(at, entry)| fit(&format!("{} {entry}", at + 1), room).into());
+        let line = fold("  plan   ", numbered, "  ", columns);
+        self.note(&line);
         self.plan = entries;
     }
 
@@ -234,13 +246,12 @@ impl Text {
     }
 
     fn noticed(&mut self, notice: &Notice) {
-        if let Notice::BadLine { start, .. } = notice {
-            self.bad_lines += 1;
-            if self.bad_lines == 1 {
-                let columns = self.notes.columns().saturating_sub(1);
-                let line = format!("  ! not a message, ignored: {}", plain(start));
-                self.note(&In(self.paint().dim, fit(&line, columns)).to_string());
-            }
+        if let Notice::BadLine { start, .. } = notice
+            && !std::mem::replace(&mut self.warned, true)
+        {
+            let columns = self.notes.columns().saturating_sub(1);
+            let line = format!("  ! not a message, ignored: {}", plain(start));
+            self.note(&In(self.paint().dim, fit(&line, columns)).to_string());
         }
     }
 
@@ -255,9 +266,11 @@ impl Text {
         if finished.permissions.is_empty() {
             parts.push("nothing asked".into());
         }
-        for (verdict, word) in
-            [(Verdict::Allowed, "allowed"), (Verdict::Rejected, "rejected"), (Verdict::Cancelled, "not answered")]
-        {
+        for (verdict, word) in [
+            (Verdict::Allowed, "allowed"),
+            (Verdict::Rejected, "rejected"),
+            (Verdict::Cancelled, "not answered"),
+        ] {
             if let count @ 1.. = asked(verdict) {
                 parts.push(format!("{count} {word}"));
             }
@@ -276,10 +289,17 @@ impl Screen for Text {
         self.busy(&label);
     }
 
-    fn dry_run(&mut self, start: &Start) {
+    fn dry_run(&mut self, start: &Start, _: &Finished) {
         let command = start.command.as_deref().map(command_line).unwrap_or_default();
-        let withheld = if start.withheld.is_empty() { "nothing".to_owned() } else { start.withheld.join(", ") };
+        let withheld =
+            if start.withheld.is_empty() { "nothing".to_owned() } else { start.withheld.join(", ") };
         self.say(&format!("command   {command}\ncwd       {}\nwithheld  {withheld}\n", start.cwd));
+    }
+
+    fn before_question(&mut self) {
+        self.end_line();
+        // An error comes again when the answer is flushed.
+        let _ = self.show();
     }
 
     fn told(&mut self, event: Event) {
@@ -291,10 +311,10 @@ impl Screen for Text {
                 Moment::Replay | Moment::Between => {}
             },
             Event::PermissionDecided(decision) => self.decided(&decision),
-            Event::PermissionAsked(_) => self.end_line(),
             Event::Stderr(text) => self.stderr(&text),
             Event::Noticed(notice) => self.noticed(&notice),
             Event::Started(_)
+            | Event::PermissionAsked(_)
             | Event::SessionOpened(_)
             | Event::Line(_)
             | Event::Finished(_)
@@ -305,6 +325,7 @@ impl Screen for Text {
     fn finished(&mut self, finished: &Finished, took: Duration) {
         self.end_line();
         let _ = self.show();
+        self.doing.clear();
         self.notes.still();
         let paint = self.paint();
         if let Some(problem) = &finished.error {
@@ -321,13 +342,16 @@ impl Screen for Text {
             let line = format!("{mark} {how} {} · {}", span(took), self.summary(finished));
             self.note(&line);
         }
-        if let Some(line) = self.advice.next_steps() {
-            self.note(&format!("  {}", In(paint.dim, line)));
+        if let Some(steps) = self.advice.next_steps() {
+            let line = fold("  try: ", steps, " · ", self.notes.columns());
+            self.note(&In(paint.dim, line).to_string());
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.show()
+        let shown = self.show();
+        self.wait();
+        shown
     }
 
     fn is_full(&self) -> bool {
@@ -335,9 +359,19 @@ impl Screen for Text {
     }
 }
 
+/// The parts on one line where they fit, else one below the other.
+fn fold(head: &str, parts: impl IntoIterator<Item = String>, between: &str, columns: usize) -> String {
+    let parts: Vec<String> = parts.into_iter().collect();
+    let line = format!("{head}{}", parts.join(between));
+    if width(&line) < columns {
+        return line;
+    }
+    format!("{head}{}", parts.join(&format!("\n{:1$}", "", width(head))))
+}
+
 /// Bytes of standard error that are kept until the handshake is done.
 const KEPT: usize = 4096;
-/// Columns of a tool's label, at most.
+/// Columns of a tool's label, unless it needs more.
 const LABEL: usize = 46;
 /// A shorter time is not worth a word.
 const WORTH_SAYING: Duration = Duration::from_millis(50);

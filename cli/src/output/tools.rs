@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use agentline_core::acp::Update;
 use agentline_core::acp::update::{ToolCallUpdate, ToolKind, ToolStatus};
 
 use super::paint::plain;
@@ -18,6 +19,7 @@ pub(crate) struct Tools {
 #[derive(Debug)]
 struct Open {
     call: ToolCallUpdate,
+    /// When it began to run, as far as the agent says so.
     since: Instant,
 }
 
@@ -33,6 +35,11 @@ impl Tools {
     /// Takes news about a call; whether it is a new one.
     pub(crate) fn learn(&mut self, news: ToolCallUpdate) -> bool {
         if let Some(known) = self.open.get_mut(&news.tool_call_id) {
+            let (before, after) = (known.call.status, news.status);
+            if after == Some(ToolStatus::InProgress) && before != after {
+                // What was before is the time that a permission took.
+                known.since = Instant::now();
+            }
             merge(&mut known.call, news);
             return false;
         }
@@ -42,6 +49,25 @@ impl Tools {
         }
         self.open.insert(news.tool_call_id.clone(), Open { call: news, since: Instant::now() });
         true
+    }
+
+    /// Takes an update of the session, if it is about a call.
+    pub(crate) fn hear(&mut self, update: &Update) {
+        let news = match update {
+            Update::ToolCall(call) => call.clone().into(),
+            Update::ToolCallUpdate(news) => news.clone(),
+            Update::Message(..)
+            | Update::Plan(_)
+            | Update::AvailableCommands(_)
+            | Update::CurrentMode(_)
+            | Update::ConfigOptions(_)
+            | Update::SessionInfo(_)
+            | Update::Usage(_)
+            | Update::Other(_) => return,
+        };
+        let id = news.tool_call_id.clone();
+        self.learn(news);
+        self.ended(&id);
     }
 
     /// What is known of a call.

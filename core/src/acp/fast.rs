@@ -9,6 +9,7 @@ use std::fmt;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::lenient::{Object, object};
 use super::update::Speaker;
 
 /// A text chunk, borrowed from its line as far as it holds no escapes.
@@ -21,11 +22,12 @@ pub(super) struct TextChunk<'a> {
 
 /// Decodes a line that is a text chunk and nothing more; `None` for every other line.
 pub(super) fn text_chunk(line: &str) -> Option<TextChunk<'_>> {
-    let Line { params: Params { session_id, update }, .. } = serde_json::from_str(line).ok()?;
+    let Line { params: Object(Params { session_id, update: Object(update) }), .. } = object(line).ok()?;
+    let Object(content) = update.content;
     Some(TextChunk {
         session: session_id.0,
         speaker: update.session_update.0,
-        text: update.content.text.0,
+        text: content.text.0,
         message: update.message_id.map(|id| id.0),
     })
 }
@@ -38,7 +40,7 @@ struct Line<'a> {
     #[serde(rename = "method")]
     _method: Method,
     #[serde(borrow)]
-    params: Params<'a>,
+    params: Object<Params<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -47,7 +49,7 @@ struct Params<'a> {
     #[serde(borrow)]
     session_id: Text<'a>,
     #[serde(borrow)]
-    update: Update<'a>,
+    update: Object<Update<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -55,7 +57,7 @@ struct Params<'a> {
 struct Update<'a> {
     session_update: Kind,
     #[serde(borrow)]
-    content: Content<'a>,
+    content: Object<Content<'a>>,
     #[serde(borrow, default)]
     message_id: Option<Text<'a>>,
 }

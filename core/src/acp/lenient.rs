@@ -1,7 +1,40 @@
 //! How forgiving each field is read: the leniency flags of the ACP schema (spec/acp §12).
 
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+
+/// What is written as an object. Serde reads a struct from an array as well, by position; no peer means that.
+pub(super) struct Object<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(members))
+            }
+        }
+
+        deserializer.deserialize_map(Members(PhantomData)).map(Self)
+    }
+}
+
+/// Reads an object, and nothing else.
+pub(super) fn object<'de, T: Deserialize<'de>>(json: &'de str) -> Result<T, serde_json::Error> {
+    serde_json::from_str(json).map(|Object(value)| value)
+}
 
 pub(super) use crate::rpc::or_default;
 

@@ -23,4 +23,5 @@ pub(super) const TERMINAL_WAIT: &str = "terminal/wait_for_exit";
 pub(super) const TERMINAL_KILL: &str = "terminal/kill";
 pub(super) const TERMINAL_RELEASE: &str = "terminal/release";
 pub(super) const ELICIT: &str = "elicitation/create";
+pub(super) const ELICITATION_COMPLETE: &str = "elicitation/complete";
 pub(super) const CANCEL_REQUEST: &str = "$/cancel_request";

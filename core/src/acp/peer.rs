@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use serde_json::value::RawValue;
 
+use super::lenient::object;
 use super::{Json, SessionId};
 use crate::link::Obituary;
+use crate::machine::Refused;
 use crate::rpc::RpcError;
 
 /// Names a request of the peer until it is answered or withdrawn.
@@ -13,7 +15,7 @@ use crate::rpc::RpcError;
 #[serde(transparent)]
 pub struct RequestKey(pub(super) u64);
 
-/// A notification outside the protocol.
+/// A notification that is passed on as it is.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Notified {
     /// The method.
@@ -97,8 +99,18 @@ impl Notice {
 
 /// Absent parameters are empty ones.
 pub(super) fn decode<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, RpcError> {
-    serde_json::from_str(params.map_or("{}", RawValue::get))
-        .map_err(|error| RpcError::invalid_params(error.to_string()))
+    object(params.map_or("{}", RawValue::get)).map_err(|error| RpcError::invalid_params(error.to_string()))
+}
+
+/// Whether a method and its parameters may be sent beside the protocol.
+pub(super) fn is_extension(method: &str, params: &Json) -> Result<(), Refused> {
+    if !method.starts_with('_') {
+        return Err(Refused::Invalid("a method of an extension begins with _"));
+    }
+    if !params.is_object() {
+        return Err(Refused::Invalid("parameters are an object"));
+    }
+    Ok(())
 }
 
 /// Characters of a bad line that are kept for people.

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::lenient::or_null;
+use super::lenient::{or_default, or_null};
 use super::session::Pair;
 use super::{Json, SessionId};
+use crate::rpc::Id;
 
 /// A request of the agent that the client offered to serve.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -96,16 +97,22 @@ pub struct TerminalRef {
 }
 
 /// The parameters of `elicitation/create`.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Elicit {
     /// The question.
     pub message: String,
     /// `form` or `url`.
     pub mode: String,
-    /// The session it is about.
+    /// The session it is about; either this or a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
+    /// The tool call that it is about.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// The request of the client that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<Id>,
     /// For a form: its fields, as written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested_schema: Option<Json>,

@@ -7,11 +7,13 @@ use crate::machine::{Tag, Time};
 /// The turn of one session.
 ///
 /// ```text
-///          prompt                cancel
-///   Idle ─────────► Running ─────────────► Cancelling
-///    ▲                 │ answer, silence       │ answer, grace
-///    └─────────────────┴───────────────────────┘
+///  Idle ──prompt──► Running ──cancel──► Cancelling
+///   ▲                │  │ silence         │  │ grace
+///   │                │  └───► GivenUp ◄───┼──┘
+///   └──── answer ────┴───────────┴────────┘
 /// ```
+///
+/// A turn that was given up takes a prompt like one that is idle.
 #[derive(Debug, Default, Eq, PartialEq)]
 pub(super) enum Turn {
     #[default]
@@ -19,6 +21,8 @@ pub(super) enum Turn {
     Running(Open),
     /// The agent was told; its answer is waited for until then.
     Cancelling(Open, Option<Time>),
+    /// Over for the application, while the agent has not answered that request: it may still be at work.
+    GivenUp(u64),
 }
 
 /// The prompt that is open.
@@ -31,16 +35,24 @@ pub(super) struct Open {
 }
 
 impl Turn {
-    pub(super) const fn is_idle(&self) -> bool {
-        matches!(self, Self::Idle)
+    /// The prompt that the application waits for.
+    pub(super) const fn open(&self) -> Option<Open> {
+        match self {
+            Self::Idle | Self::GivenUp(_) => None,
+            Self::Running(open) | Self::Cancelling(open, _) => Some(*open),
+        }
     }
 
-    /// Ends the turn and names its prompt.
-    pub(super) fn end(&mut self) -> Option<Open> {
-        match std::mem::take(self) {
-            Self::Idle => None,
-            Self::Running(open) | Self::Cancelling(open, _) => Some(open),
-        }
+    /// Whether the agent was told to stop and has not answered.
+    pub(super) const fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Cancelling(..) | Self::GivenUp(_))
+    }
+
+    /// Ends the turn without the agent, and names its prompt.
+    pub(super) fn give_up(&mut self) -> Option<Open> {
+        let open = self.open()?;
+        *self = Self::GivenUp(open.request);
+        Some(open)
     }
 }
 

@@ -16,6 +16,12 @@ impl Json {
         Self(to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned()))
     }
 
+    /// Whether it is an object.
+    #[must_use]
+    pub fn is_object(&self) -> bool {
+        self.get().starts_with('{')
+    }
+
     /// The text.
     #[must_use]
     pub fn get(&self) -> &str {

@@ -28,6 +28,12 @@ impl<Ask> Pending<Ask> {
         number
     }
 
+    /// The number that the next request will have.
+    #[must_use]
+    pub const fn next(&self) -> u64 {
+        self.next
+    }
+
     /// Closes the request that an answer names; `None` when nobody waits for it.
     pub fn close(&mut self, id: &Id) -> Option<Ask> {
         self.open.remove(&id.number()?)

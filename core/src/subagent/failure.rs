@@ -1,43 +1,174 @@
 //! Why a run came to nothing, in the words of a [`Problem`].
 
 use crate::acp::client::Failure;
+use crate::acp::session::AuthMethod;
 use crate::acp::{Closed, Fault};
-use crate::machine::{Exit, OpenError};
+use crate::discovery::command_line;
+use crate::link::Rung;
+use crate::machine::{Exit, Open, OpenError};
 use crate::problem::{AgentExit, Kind, Phase, Problem};
 use crate::rpc::{RpcError, code};
 
 /// A failure that waits for the child's end.
 #[derive(Debug)]
-pub(super) struct Lost {
-    pub(super) phase: Phase,
-    pub(super) failure: Failure,
+pub(crate) struct Lost {
+    pub(crate) phase: Phase,
+    pub(crate) failure: Failure,
 }
 
-/// A failure whose reason is known as it stands.
-pub(super) fn of_failure(phase: Phase, failure: &Failure) -> Problem {
-    let kind = match failure {
-        Failure::Rpc(error) => return of_rpc(phase, error),
-        Failure::Unreadable(_) => Kind::Protocol,
-        Failure::TimedOut | Failure::Silent => Kind::Timeout,
-        Failure::Unconfirmed | Failure::Shutdown => Kind::Cancelled,
-        Failure::Disconnected => Kind::Exited,
-    };
-    Problem::new(phase, kind, failure.to_string())
+/// What is known of an agent that may explain how it failed.
+#[derive(Debug)]
+pub(crate) struct Evidence {
+    /// How it is started; empty when somebody else did.
+    argv: Vec<String>,
+    /// The first line that was no message.
+    pub(crate) bad_line: Option<String>,
+    /// How to log in to it, in its own words.
+    pub(crate) logins: Vec<AuthMethod>,
 }
 
-fn of_rpc(phase: Phase, error: &RpcError) -> Problem {
-    match error.code {
-        code::AUTH_REQUIRED => {
-            Problem::new(phase, Kind::NeedsLogin, format!("the agent wants a login: {}", error.message))
+impl Evidence {
+    pub(crate) fn of(open: &Open) -> Self {
+        let argv = match open {
+            Open::Spawn(spec) => {
+                let words = std::iter::once(&spec.program).chain(&spec.args);
+                words.map(|word| word.to_string_lossy().into_owned()).collect()
+            }
+            Open::Connect(_) | Open::Listen(_) | Open::Accept(_) | Open::Given => Vec::new(),
+        };
+        Self { argv, bad_line: None, logins: Vec::new() }
+    }
+
+    /// A failure whose reason is known as it stands.
+    pub(crate) fn failure(&self, phase: Phase, failure: &Failure) -> Problem {
+        let (kind, said) = match failure {
+            Failure::Rpc(error) => return self.rpc(phase, error),
+            Failure::Unreadable(why) => {
+                (Kind::Protocol, format!("the agent's answer to {} cannot be read: {why}", asked(phase)))
+            }
+            Failure::TimedOut => {
+                (Kind::Timeout, format!("the agent did not answer {} in time", asked(phase)))
+            }
+            Failure::Silent => (Kind::Timeout, "the agent was silent for too long".to_owned()),
+            Failure::Unconfirmed | Failure::Shutdown => (Kind::Cancelled, failure.to_string()),
+            Failure::Disconnected => (Kind::Exited, "the agent closed the connection".to_owned()),
+        };
+        Problem::new(phase, kind, said)
+    }
+
+    /// A failure that the child's end explains.
+    pub(crate) fn end(&self, lost: &Lost, closed: &Closed) -> Problem {
+        let obituary = &closed.obituary;
+        // An end that our own signals brought about explains nothing.
+        let exit = obituary.exit.filter(|_| obituary.rung < Rung::Term);
+        let mut problem = match (obituary.failed, &closed.fault, &lost.failure) {
+            (Some(error), ..) => of_open(error),
+            (None, Some(fault), _) => self.fault(lost.phase, fault),
+            (None, None, Failure::Disconnected) => self.exit(lost.phase, exit),
+            (None, None, failure) => self.failure(lost.phase, failure),
+        };
+        let tail = obituary.stderr_tail.trim_end();
+        problem.agent_exit = exit.and_then(AgentExit::of);
+        problem.stderr_tail = (!tail.is_empty()).then(|| tail.to_owned());
+        problem
+    }
+
+    fn rpc(&self, phase: Phase, error: &RpcError) -> Problem {
+        match error.code {
+            code::AUTH_REQUIRED => {
+                let said = format!("the agent wants a login: {}", error.message);
+                Problem::new(phase, Kind::NeedsLogin, said).hint(self.how_to_log_in())
+            }
+            code::METHOD_NOT_FOUND if phase == Phase::Initialize => {
+                Problem::new(phase, Kind::NotAcp, "the agent does not know initialize")
+                    .hint("start it in its ACP mode: many agents want --acp, or a subcommand")
+            }
+            code => {
+                let details = error.data.as_ref().and_then(|data| details(data.get())).unwrap_or_default();
+                let said = format!("the agent answered: {}{details} ({code})", error.message);
+                Problem::new(phase, Kind::Rpc, said)
+            }
         }
-        code::METHOD_NOT_FOUND if phase == Phase::Initialize => {
-            Problem::new(phase, Kind::NotAcp, "the agent does not know initialize".to_owned())
+    }
+
+    /// The agent's own methods. Those for a terminal are its own command with more arguments.
+    fn how_to_log_in(&self) -> String {
+        let Some(program) = self.argv.first() else { return "log in where the agent runs".to_owned() };
+        let methods = self.logins.iter().map(|login| {
+            let name = if login.name.is_empty() { &login.id } else { &login.name };
+            if login.kind.as_deref() != Some("terminal") {
+                return name.clone();
+            }
+            let env = login.env.iter().map(|(name, value)| format!("{name}={value}"));
+            let argv: Vec<String> = env.chain(self.argv.iter().chain(&login.args).cloned()).collect();
+            format!("{name} ({})", command_line(&argv))
+        });
+        let methods: Vec<String> = methods.collect();
+        let program = command_line(std::slice::from_ref(program));
+        match &methods[..] {
+            [] => format!("start {program} by hand and log in there"),
+            methods => format!("start {program} by hand and log in there: {}", methods.join(", or ")),
         }
-        code => {
-            let details = error.data.as_ref().and_then(|data| details(data.get())).unwrap_or_default();
-            let said = format!("the agent answered: {}{details} ({code})", error.message);
-            Problem::new(phase, Kind::Rpc, said)
+    }
+
+    fn fault(&self, phase: Phase, fault: &Fault) -> Problem {
+        match fault {
+            Fault::NotAcp(why) => {
+                Problem::new(phase, Kind::NotAcp, format!("the agent does not speak ACP: {why}"))
+            }
+            Fault::WrongVersion(version) => {
+                let said = format!("the agent speaks version {version} of ACP, not 1");
+                Problem::new(phase, Kind::WrongVersion, said).hint("use a version of it that speaks ACP 1")
+            }
+            Fault::Refused(error) => self.rpc(phase, error),
+            Fault::TimedOut => {
+                let wrote = self.bad_line.as_ref().map(|line| format!("; it wrote: {line}"));
+                let said =
+                    format!("the agent did not answer initialize in time{}", wrote.unwrap_or_default());
+                Problem::new(phase, Kind::Timeout, said)
+                    .hint("start it by hand to see what it waits for, or give it more time")
+            }
+            Fault::Unreadable(_) | Fault::LineTooLong | Fault::NotReading => {
+                Problem::new(phase, Kind::Protocol, format!("the agent broke the protocol: {fault}"))
+            }
         }
+    }
+
+    fn exit(&self, phase: Phase, exit: Option<Exit>) -> Problem {
+        if let (Phase::Initialize, Some(line)) = (phase, &self.bad_line) {
+            let said = format!("the agent does not speak ACP; it wrote: {line}");
+            return Problem::new(phase, Kind::NotAcp, said)
+                .hint("start it in its ACP mode: many agents want --acp, or a subcommand");
+        }
+        let during = if phase == Phase::Initialize {
+            "during initialize"
+        } else if phase == Phase::Session {
+            "while the session was opened"
+        } else {
+            "during the turn"
+        };
+        let (kind, said) = match exit {
+            Some(Exit::Code(code)) => (Kind::Exited, format!("the agent exited {during} with code {code}")),
+            Some(Exit::Signal(signal)) => {
+                (Kind::Signalled, format!("the agent was ended by signal {signal} {during}"))
+            }
+            Some(Exit::Unknown) | None => (Kind::Exited, format!("the agent closed its output {during}")),
+        };
+        let problem = Problem::new(phase, kind, said);
+        match exit {
+            Some(Exit::Code(127)) => problem.hint("a program that it needs is missing from PATH"),
+            Some(_) | None => problem,
+        }
+    }
+}
+
+fn asked(phase: Phase) -> &'static str {
+    if phase == Phase::Initialize {
+        "initialize"
+    } else if phase == Phase::Session {
+        "the request for a session"
+    } else {
+        "the prompt"
     }
 }
 
@@ -57,28 +188,9 @@ fn details(data: &str) -> Option<String> {
     }
 }
 
-/// A failure that the child's end explains.
-pub(super) fn of_end(lost: &Lost, closed: &Closed, bad_line: Option<&str>) -> Problem {
-    let obituary = &closed.obituary;
-    let tail = obituary.stderr_tail.trim_end();
-    let mut problem = match (obituary.failed, &closed.fault, &lost.failure) {
-        (Some(error), ..) => of_open(error),
-        (None, Some(fault), _) => of_fault(lost.phase, fault),
-        (None, None, Failure::Disconnected) => of_exit(lost.phase, closed, bad_line),
-        (None, None, failure) => of_failure(lost.phase, failure),
-    };
-    if let (Kind::Timeout, Phase::Initialize, Some(line)) = (problem.kind, problem.phase, bad_line) {
-        problem = Problem::new(Phase::Initialize, Kind::NotAcp, not_acp(line));
-    }
-    // An exit that our own signals brought about explains nothing.
-    let own = obituary.rung == crate::link::Rung::Own || matches!(obituary.exit, Some(Exit::Code(_)));
-    problem.agent_exit = obituary.exit.filter(|_| own).and_then(AgentExit::of);
-    problem.stderr_tail = (!tail.is_empty()).then(|| tail.to_owned());
-    problem
-}
-
 fn of_open(error: OpenError) -> Problem {
-    let problem = Problem::new(Phase::Spawn, Kind::of_open(error), format!("the agent cannot be started: {error}"));
+    let said = format!("the agent cannot be started: {error}");
+    let problem = Problem::new(Phase::Spawn, Kind::of_open(error), said);
     let hint = if error == OpenError::NotFound {
         "check the name and PATH"
     } else if error == OpenError::NotExecutable {
@@ -93,47 +205,4 @@ fn of_open(error: OpenError) -> Problem {
         return problem;
     };
     problem.hint(hint)
-}
-
-fn of_fault(phase: Phase, fault: &Fault) -> Problem {
-    let kind = match fault {
-        Fault::NotAcp(_) => Kind::NotAcp,
-        Fault::WrongVersion(_) => Kind::WrongVersion,
-        Fault::Refused(error) => return of_rpc(phase, error),
-        Fault::TimedOut => {
-            let said = "the agent did not answer the handshake in time";
-            return Problem::new(phase, Kind::Timeout, said).hint("give it more time: --init-timeout");
-        }
-        Fault::Unreadable(_) | Fault::LineTooLong | Fault::NotReading => Kind::Protocol,
-    };
-    Problem::new(phase, kind, format!("the agent broke the protocol: {fault}"))
-}
-
-fn of_exit(phase: Phase, closed: &Closed, bad_line: Option<&str>) -> Problem {
-    if let (Phase::Initialize, Some(line)) = (phase, bad_line) {
-        return Problem::new(phase, Kind::NotAcp, not_acp(line));
-    }
-    let during = if phase == Phase::Initialize {
-        "during initialize"
-    } else if phase == Phase::Session {
-        "while the session was opened"
-    } else {
-        "during the turn"
-    };
-    match closed.obituary.exit {
-        Some(Exit::Code(code)) => {
-            let problem = Problem::new(phase, Kind::Exited, format!("the agent exited {during} with code {code}"));
-            if code == 127 { problem.hint("a program that it needs is missing from PATH") } else { problem }
-        }
-        Some(Exit::Signal(signal)) => {
-            Problem::new(phase, Kind::Signalled, format!("the agent was ended by signal {signal} {during}"))
-        }
-        Some(Exit::Unknown) | None => {
-            Problem::new(phase, Kind::Exited, format!("the agent closed its output {during}"))
-        }
-    }
-}
-
-fn not_acp(line: &str) -> String {
-    format!("the agent does not speak ACP; it wrote: {line}")
 }

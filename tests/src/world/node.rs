@@ -14,19 +14,28 @@ pub struct Node<M: Machine> {
     machine: Checked<M>,
     app: Box<App<M>>,
     term: Option<Box<dyn FnMut() -> M::Command>>,
+    exits: fn(&M::Event) -> Option<i32>,
+    status: i32,
     asked: Vec<M::Command>,
 }
 
 impl<M: Machine> Node<M> {
     /// A machine whose events go to `app`, which pushes the commands it answers with. What is refused is lost.
     pub fn new(machine: Checked<M>, app: impl FnMut(Now, M::Event, &mut Vec<M::Command>) + 'static) -> Self {
-        Self { machine, app: Box::new(app), term: None, asked: Vec::new() }
+        Self { machine, app: Box::new(app), term: None, exits: |_| None, status: 0, asked: Vec::new() }
     }
 
     /// Turns SIGTERM into a command. Without this it ends the process at once.
     #[must_use]
     pub fn on_term(mut self, command: impl FnMut() -> M::Command + 'static) -> Self {
         self.term = Some(Box::new(command));
+        self
+    }
+
+    /// Reads from an event with which status the process will exit. Without this it is 0.
+    #[must_use]
+    pub fn exits(mut self, status: fn(&M::Event) -> Option<i32>) -> Self {
+        self.exits = status;
         self
     }
 }
@@ -48,6 +57,8 @@ pub(super) trait Actor {
     fn deadline(&self) -> Option<Time>;
     /// Whether SIGTERM was taken as a command.
     fn term(&mut self, now: Now) -> bool;
+    /// The status of the process, when the machine has ended.
+    fn status(&self) -> i32;
     fn machine(&self) -> &dyn Any;
 }
 
@@ -68,6 +79,7 @@ impl<M: Machine<Command: 'static> + 'static> Actor for Node<M> {
                 Output::Store(store) => return Some(Wish::Store(store)),
                 Output::End => return Some(Wish::End),
                 Output::Tell(event) => {
+                    self.status = (self.exits)(&event).unwrap_or(self.status);
                     (self.app)(now, event, &mut self.asked);
                     for command in self.asked.drain(..) {
                         let _ = self.machine.command(now, command);
@@ -83,6 +95,10 @@ impl<M: Machine<Command: 'static> + 'static> Actor for Node<M> {
 
     fn term(&mut self, now: Now) -> bool {
         self.term.as_mut().is_some_and(|command| self.machine.command(now, command()).is_ok())
+    }
+
+    fn status(&self) -> i32 {
+        self.status
     }
 
     fn machine(&self) -> &dyn Any {

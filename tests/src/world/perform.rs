@@ -44,9 +44,11 @@ impl World<'_> {
 
     /// The machine of a node has ended: so does its process, if it has one and no reason to linger.
     pub(super) fn end(&mut self, node: NodeId) {
-        match self.seats[node.0].child {
+        let seat = &self.seats[node.0];
+        let status = seat.actor.as_ref().map_or(0, |actor| actor.status());
+        match seat.child {
             Some(child) if self.children[child.0].manners.lingers => self.vacate(node),
-            Some(child) => self.die(child, Exit::Code(0)),
+            Some(child) => self.die(child, Exit::Code(status)),
             None => self.vacate(node),
         }
     }

@@ -30,7 +30,7 @@ pub struct Config {
     /// What we offer. Requests for anything else are answered "method not found".
     #[serde(default)]
     pub capabilities: AgentCapabilities,
-    /// How to log in.
+    /// How to log in. Methods of the type `terminal` are told to clients that can run them.
     #[serde(default)]
     pub auth_methods: Vec<AuthMethod>,
     /// Requests of extensions that the application answers, by method.
@@ -145,6 +145,11 @@ pub enum Command {
         /// Its parameters, an object.
         params: Json,
     },
+    /// What the user was sent to a page for is done.
+    CompleteElicitation {
+        /// The id that the elicitation had.
+        elicitation: String,
+    },
     /// Leave: open turns end as cancelled, what is unsent is sent, and that is the end within the flush grace.
     Shutdown,
 }
@@ -160,7 +165,8 @@ pub struct TurnKey(pub(super) u64);
 pub enum Reply {
     /// Done; there is nothing to say. For logins, modes, closing and deleting.
     Done,
-    /// A session is open: the new one's id, or the old one's again.
+    /// A session is open: the new one's id, or the old one's again. Options of a type that the client does not
+    /// take are left out, here and wherever else options are given.
     SessionOpened {
         /// Its id.
         session: SessionId,

@@ -10,12 +10,16 @@ use super::{
 use crate::acp::method;
 use crate::acp::peer::{Notice, Notified, RequestKey, decode};
 use crate::acp::permission::{PermissionOutcome, PermissionResponse};
-use crate::acp::session::{ConfigValue, InitializeRequest, McpServer, SessionSetup};
+use crate::acp::session::{AuthMethod, ConfigValue, InitializeRequest, SessionSetup};
 use crate::acp::{ContentBlock, Json, SessionId};
+use crate::machine::Refused;
 use crate::rpc::{self, Id, RpcError, code};
 
 impl Agent {
     pub(super) fn request(&mut self, id: Id, method: &str, params: Option<&RawValue>) {
+        if matches!(self.stage, Stage::Greeted) && method != method::INITIALIZE {
+            self.stage = Stage::Serving;
+        }
         let done = match (&self.stage, method) {
             (Stage::Fresh | Stage::Greeted, method::INITIALIZE) => self.initialize(&id, params),
             (Stage::Serving, method::INITIALIZE) => Err(invalid("initialize comes first, and once")),
@@ -28,7 +32,6 @@ impl Agent {
             _ => self.wanted(method, params).map(|(wanted, about)| self.surface(id.clone(), wanted, about)),
         };
         match done {
-            Ok(()) if method != method::INITIALIZE => self.stage = Stage::Serving,
             Ok(()) => {}
             Err(error) => {
                 if error.code == code::INVALID_PARAMS {
@@ -48,7 +51,9 @@ impl Agent {
         let request: InitializeRequest = decode(params)?;
         self.client = request.client_capabilities.clone();
         self.stage = Stage::Greeted;
-        self.link.line(|buf| rpc::reply(buf, id, &self.greeting));
+        let mut greeting = self.greeting.clone();
+        greeting.auth_methods.retain(|login| self.client.auth.terminal || !login.is_terminal());
+        self.link.line(|buf| rpc::reply(buf, id, &greeting));
         self.out.tell(Event::Initialized(Box::new(Initialized {
             protocol_version: request.protocol_version,
             client_info: request.client_info,
@@ -76,17 +81,8 @@ impl Agent {
     /// One block that cannot be taken refuses the whole prompt: nothing is dropped silently.
     fn may_prompt(&self, prompt: &[ContentBlock]) -> Result<(), RpcError> {
         let may = self.offers().prompt_capabilities;
-        let refused: Vec<&str> = prompt
-            .iter()
-            .filter(|block| match block {
-                ContentBlock::Text(_) | ContentBlock::ResourceLink(_) => false,
-                ContentBlock::Image(_) => !may.image,
-                ContentBlock::Audio(_) => !may.audio,
-                ContentBlock::Resource(_) => !may.embedded_context,
-                ContentBlock::Unknown(_) => true,
-            })
-            .map(ContentBlock::tag)
-            .collect();
+        let refused: Vec<&str> =
+            prompt.iter().filter(|block| !may.take(block)).map(ContentBlock::tag).collect();
         if refused.is_empty() {
             Ok(())
         } else {
@@ -100,7 +96,8 @@ impl Agent {
         Ok(match method {
             method::AUTHENTICATE => {
                 let Authenticate { method_id } = decode(params)?;
-                if !self.greeting.auth_methods.iter().any(|offered| offered.id == method_id) {
+                let own = |login: &&AuthMethod| login.id == method_id && !login.is_terminal();
+                if self.greeting.auth_methods.iter().find(own).is_none() {
                     return Err(RpcError::invalid_params(format!("no such login method: {method_id}")));
                 }
                 (Wanted::Authenticate(method_id), About::Other)
@@ -110,12 +107,14 @@ impl Agent {
             method::SESSION_LOAD if offers.load_session => {
                 let session = self.reopened(params)?;
                 let setup = self.checked(decode(params)?)?;
-                (Wanted::LoadSession(session.clone(), setup), About::OldSession(session))
+                let before = self.sessions.get(&session).copied();
+                (Wanted::LoadSession(session.clone(), setup), About::OldSession(session, before))
             }
             method::SESSION_RESUME if sessions.resume => {
                 let session = self.reopened(params)?;
                 let setup = self.checked(decode(params)?)?;
-                (Wanted::ResumeSession(session.clone(), setup), About::OldSession(session))
+                let before = self.sessions.get(&session).copied();
+                (Wanted::ResumeSession(session.clone(), setup), About::OldSession(session, before))
             }
             method::SESSION_LIST if sessions.list => {
                 let List { cwd, cursor } = decode(params)?;
@@ -164,31 +163,13 @@ impl Agent {
     }
 
     fn checked(&self, setup: SessionSetup) -> Result<SessionSetup, RpcError> {
-        let offers = self.offers();
-        let refused = |what: &str| Err(RpcError::invalid_params(what));
-        if !setup.cwd.starts_with('/') {
-            return refused("cwd must be an absolute path");
-        }
-        if !setup.additional_directories.is_empty() && !offers.session_capabilities.additional_directories {
-            return refused("additionalDirectories were not offered");
-        }
-        if setup.additional_directories.iter().any(|path| !path.starts_with('/')) {
-            return refused("additionalDirectories must be absolute paths");
-        }
-        if setup.system_prompt.is_some() && !offers.session_capabilities.system_prompt {
-            return refused("systemPrompt was not offered");
-        }
-        for server in &setup.mcp_servers {
-            match server {
-                McpServer::Http(_) if !offers.mcp_capabilities.http => {
-                    return refused("MCP over HTTP was not offered");
-                }
-                McpServer::Sse(_) if !offers.mcp_capabilities.sse => {
-                    return refused("MCP over SSE was not offered");
-                }
-                McpServer::Stdio(_) | McpServer::Http(_) | McpServer::Sse(_) => {}
+        setup.check(self.offers()).map_err(|refused| {
+            if let Refused::NotOffered(what) = refused {
+                RpcError::invalid_params(format!("not offered: {what}"))
+            } else {
+                RpcError::invalid_params(refused.to_string())
             }
-        }
+        })?;
         if self.sessions.len() >= self.limits.sessions {
             return Err(RpcError::new(code::INTERNAL_ERROR, "too many sessions"));
         }
@@ -197,7 +178,7 @@ impl Agent {
 
     fn surface(&mut self, id: Id, wanted: Wanted, about: About) {
         match &about {
-            About::OldSession(session) => {
+            About::OldSession(session, _) => {
                 self.sessions.insert(session.clone(), Session::Loading);
             }
             About::Close(session) => self.cancel(&session.clone()),
@@ -256,11 +237,14 @@ impl Agent {
         self.out.tell(Event::Withdrawn(key));
     }
 
-    /// A request is over without success: a session that was being loaded is not there.
+    /// A request is over without success: a session that was being loaded is as it was before.
     pub(super) fn close_request(&mut self, key: RequestKey) -> Option<Question> {
         let question = self.requests.remove(&key)?;
-        if let About::OldSession(session) = &question.about {
-            self.sessions.remove(session);
+        if let About::OldSession(session, before) = &question.about {
+            match before {
+                Some(before) => self.sessions.insert(session.clone(), *before),
+                None => self.sessions.remove(session),
+            };
         }
         Some(question)
     }

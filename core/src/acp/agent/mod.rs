@@ -98,8 +98,8 @@ struct Question {
 #[derive(Debug)]
 enum About {
     NewSession,
-    /// Loaded or resumed.
-    OldSession(SessionId),
+    /// Loaded or resumed, and what it was before.
+    OldSession(SessionId, Option<Session>),
     Close(SessionId),
     Sessions,
     Options,

@@ -3,9 +3,10 @@
 use serde::Serialize;
 
 use super::{About, Agent, Ask, Command, Event, Flow, Reply, Session, Stage, Turn, TurnKey, TurnState};
-use crate::acp::peer::RequestKey;
+use crate::acp::peer::{RequestKey, is_extension};
 use crate::acp::permission::{PermissionOutcome, PermissionRequest};
-use crate::acp::services::ServiceRequest;
+use crate::acp::services::{Elicit, ServiceRequest};
+use crate::acp::session::{ConfigKind, ConfigOption, SessionState};
 use crate::acp::turn::StopReason;
 use crate::acp::update::{ConfigOptions, SessionUpdate, Speaker, Update};
 use crate::acp::{Json, SessionId, method};
@@ -16,7 +17,11 @@ impl Agent {
     pub(super) fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
         match self.stage {
             Stage::Leaving(_) | Stage::Ended => return Err(Refused::Closed),
-            Stage::Opening | Stage::Fresh | Stage::Greeted | Stage::Serving => {}
+            Stage::Opening | Stage::Fresh | Stage::Greeted | Stage::Serving
+                if matches!(command, Command::Shutdown) => {}
+            Stage::Opening | Stage::Fresh => return Err(Refused::NotReady),
+            Stage::Greeted | Stage::Serving if !self.link.is_open() => return Err(Refused::Closed),
+            Stage::Greeted | Stage::Serving => {}
         }
         match command {
             Command::Reply { request, reply } => self.reply(request, reply),
@@ -63,11 +68,16 @@ impl Agent {
                 Ok(())
             }
             Command::Notify { method, params } => {
-                if !method.starts_with('_') {
-                    return Err(Refused::Invalid("a method of an extension begins with _"));
+                is_extension(&method, &params)?;
+                self.link.line_within(self.limits.line, |buf| rpc::notification(buf, &method, &params))
+            }
+            Command::CompleteElicitation { elicitation } => {
+                if !self.client.elicitation.url {
+                    return Err(Refused::NotOffered("elicitation by url"));
                 }
-                self.link.line(|buf| rpc::notification(buf, &method, &params));
-                Ok(())
+                let params = Completed { elicitation_id: &elicitation };
+                let method = method::ELICITATION_COMPLETE;
+                self.link.line_within(self.limits.line, |buf| rpc::notification(buf, method, &params))
             }
             Command::Shutdown => {
                 self.leave(now, None);
@@ -88,36 +98,47 @@ impl Agent {
                 if self.sessions.contains_key(&session) {
                     return Err(Refused::Invalid("that session id is in use"));
                 }
-                self.sessions.insert(session.clone(), Session::Idle);
-                self.answer(&id, &NewSession { session_id: &session, state });
-            }
-            (About::OldSession(asked), Reply::SessionOpened { session, state }) if *asked == session => {
+                self.answer(&id, &NewSession { session_id: &session, state: self.shown(state) })?;
                 self.sessions.insert(session, Session::Idle);
-                self.answer(&id, &state);
+            }
+            (About::OldSession(asked, _), Reply::SessionOpened { session, state }) if *asked == session => {
+                self.answer(&id, &self.shown(state))?;
+                self.sessions.insert(session, Session::Idle);
             }
             (About::Close(session), Reply::Done) => {
-                let session = session.clone();
-                if let Some(Session::Running(turn)) = self.sessions.remove(&session) {
+                if let Some(Session::Running(turn)) = self.sessions.remove(&session.clone()) {
                     // The prompt is answered before the request that ended it.
                     self.cut_short(turn);
                 }
-                self.sessions.remove(&session);
-                self.answer(&id, &Empty {});
+                self.answer(&id, &Empty {})?;
             }
-            (About::Sessions, Reply::Sessions(list)) => self.answer(&id, &list),
-            (About::Options, Reply::Options(config_options)) => {
-                self.answer(&id, &ConfigOptions { config_options })
+            (About::Sessions, Reply::Sessions(list)) => self.answer(&id, &list)?,
+            (About::Options, Reply::Options(options)) => {
+                let config_options = self.shown_options(options);
+                self.answer(&id, &ConfigOptions { config_options })?;
             }
-            (About::Extension, Reply::Called(result)) => self.answer(&id, &result),
-            (About::Other, Reply::Done) => self.answer(&id, &Empty {}),
+            (About::Extension, Reply::Called(result)) => self.answer(&id, &result)?,
+            (About::Other, Reply::Done) => self.answer(&id, &Empty {})?,
             _ => return Err(Refused::Invalid("that is no answer to this request")),
         }
         self.requests.remove(&key);
         Ok(())
     }
 
-    fn answer<R: Serialize>(&mut self, id: &Id, result: &R) {
-        self.link.line(|buf| rpc::reply(buf, id, result));
+    fn answer<R: Serialize>(&mut self, id: &Id, result: &R) -> Result<(), Refused> {
+        self.link.line_within(self.limits.line, |buf| rpc::reply(buf, id, result))
+    }
+
+    /// The state of a session without what this client cannot show.
+    fn shown(&self, mut state: SessionState) -> SessionState {
+        state.config_options = state.config_options.map(|options| self.shown_options(options));
+        state
+    }
+
+    fn shown_options(&self, mut options: Vec<ConfigOption>) -> Vec<ConfigOption> {
+        options
+            .retain(|option| option.kind == ConfigKind::Select || self.client.session.config_options.boolean);
+        options
     }
 
     fn say(&mut self, turn: TurnKey, speaker: Speaker, text: &str) -> Result<(), Refused> {
@@ -127,15 +148,19 @@ impl Agent {
             session_id,
             update: TextChunk { session_update: speaker.tag(), content: TextBlock { kind: "text", text } },
         };
-        self.link.line(|buf| rpc::notification(buf, method::SESSION_UPDATE, &params));
-        Ok(())
+        self.link.line_within(self.limits.line, |buf| rpc::notification(buf, method::SESSION_UPDATE, &params))
     }
 
-    fn update(&mut self, session_id: SessionId, update: Update) -> Result<(), Refused> {
+    fn update(&mut self, session_id: SessionId, mut update: Update) -> Result<(), Refused> {
         self.has_room()?;
+        if !self.client.take(&update) {
+            return Err(Refused::NotOffered("that kind of update"));
+        }
+        if let Update::ConfigOptions(ConfigOptions { config_options }) = &mut update {
+            *config_options = self.shown_options(std::mem::take(config_options));
+        }
         let params = SessionUpdate { session_id, update };
-        self.link.line(|buf| rpc::notification(buf, method::SESSION_UPDATE, &params));
-        Ok(())
+        self.link.line_within(self.limits.line, |buf| rpc::notification(buf, method::SESSION_UPDATE, &params))
     }
 
     /// Whoever writes faster than the client reads waits, so that nothing piles up here.
@@ -147,6 +172,7 @@ impl Agent {
     }
 
     fn service(&mut self, tag: Tag, wanted: &ServiceRequest) -> Result<(), Refused> {
+        let none = Json::new(&Empty {});
         let may = &self.client;
         let (offered, method): (bool, &str) = match wanted {
             ServiceRequest::ReadTextFile(_) => (may.fs.read_text_file, method::FS_READ),
@@ -161,13 +187,18 @@ impl Agent {
                 "url" => (may.elicitation.url, method::ELICIT),
                 _ => return Err(Refused::Invalid("an elicitation is a form or a url")),
             },
-            ServiceRequest::Extension { method, .. } if method.starts_with('_') => (true, method),
-            ServiceRequest::Extension { .. } => {
-                return Err(Refused::Invalid("a method of an extension begins with _"));
+            ServiceRequest::Extension { method, params } => {
+                is_extension(method, params.as_ref().unwrap_or(&none))?;
+                (true, method)
             }
         };
         if !offered {
             return Err(Refused::NotOffered("that service"));
+        }
+        if let ServiceRequest::Elicit(Elicit { session_id, request_id, .. }) = wanted
+            && session_id.is_some() == request_id.is_some()
+        {
+            return Err(Refused::Invalid("an elicitation is about a session or about a request"));
         }
         match wanted {
             ServiceRequest::ReadTextFile(params) => self.ask(Ask::Service(tag), method, params),
@@ -179,7 +210,6 @@ impl Agent {
             | ServiceRequest::ReleaseTerminal(params) => self.ask(Ask::Service(tag), method, params),
             ServiceRequest::Elicit(params) => self.ask(Ask::Service(tag), method, params),
             ServiceRequest::Extension { params, .. } => {
-                let none = Json::new(&Empty {});
                 self.ask(Ask::Service(tag), method, params.as_ref().unwrap_or(&none))
             }
         }
@@ -192,8 +222,9 @@ impl Agent {
         if self.pending.len() >= self.limits.own_requests {
             return Err(Refused::Limit("open requests"));
         }
-        let number = self.pending.open(ask);
-        self.link.line(|buf| rpc::request(buf, number, method, params));
+        let number = self.pending.next();
+        self.link.line_within(self.limits.line, |buf| rpc::request(buf, number, method, params))?;
+        self.pending.open(ask);
         Ok(())
     }
 
@@ -227,7 +258,8 @@ impl Agent {
             TurnState::Running => reason,
             TurnState::Cancelled => &StopReason::Cancelled,
         };
-        self.answer(&turn.id, &Stopped { stop_reason });
+        let result = Stopped { stop_reason };
+        self.link.line(|buf| rpc::reply(buf, &turn.id, &result));
     }
 
     /// Ends a turn for the application, which is told.
@@ -266,7 +298,7 @@ struct Empty {}
 struct NewSession<'a> {
     session_id: &'a SessionId,
     #[serde(flatten)]
-    state: crate::acp::session::SessionState,
+    state: SessionState,
 }
 
 #[derive(Serialize)]
@@ -279,6 +311,12 @@ struct Stopped<'a> {
 #[serde(rename_all = "camelCase")]
 struct Withdraw {
     request_id: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Completed<'a> {
+    elicitation_id: &'a str,
 }
 
 #[derive(Serialize)]

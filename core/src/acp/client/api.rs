@@ -77,6 +77,8 @@ pub struct Timeouts {
     pub authenticate: Option<Duration>,
     /// For every other request but a prompt.
     pub request: Option<Duration>,
+    /// For a whole turn, its open questions included.
+    pub turn: Option<Duration>,
     /// Silence during a turn; not counted while a question of the agent is open or our reader is full.
     pub silence: Option<Duration>,
     /// For the end of a turn that was cancelled.
@@ -90,6 +92,7 @@ impl Default for Timeouts {
             session: Some(Duration::from_secs(60)),
             authenticate: Some(Duration::from_secs(600)),
             request: Some(Duration::from_secs(60)),
+            turn: None,
             silence: None,
             cancel: Some(Duration::from_secs(5)),
         }
@@ -100,7 +103,7 @@ impl Default for Timeouts {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
-    /// Log in by one of the agent's methods.
+    /// Log in by one of the agent's methods, but not by one of the type `terminal`: that is a program to run.
     Authenticate {
         /// Echoed.
         tag: Tag,
@@ -215,12 +218,13 @@ pub enum Command {
         /// Its parameters, an object.
         params: Json,
     },
-    /// Ask the agent to give a request up (`$/cancel_request`). It is answered all the same.
+    /// Ask the agent to give a request up (`$/cancel_request`). It is answered all the same. For a prompt it is
+    /// [`Command::Cancel`].
     Withdraw {
         /// The request's tag.
         tag: Tag,
     },
-    /// Leave: open turns and requests fail, and the teardown begins at once.
+    /// Leave: open questions are answered, open turns and requests fail, and the teardown begins at once.
     Shutdown,
 }
 
@@ -254,7 +258,7 @@ pub enum Event {
     Requested(Box<Requested>),
     /// A question needs no answer any more: it was cancelled by us or by the agent.
     Withdrawn(RequestKey),
-    /// The agent sent a notification that is not part of the protocol.
+    /// The agent sent any other notification: one of an extension, or `elicitation/complete`.
     Notified(Box<Notified>),
     /// A request was answered.
     Answered(Tag, Box<Answer>),
@@ -412,6 +416,12 @@ pub struct TurnEnded {
     pub tag: Tag,
     /// How. All updates of the turn came before.
     pub end: Result<Stopped, Failure>,
+}
+
+impl Stopped {
+    pub(super) const fn cancelled() -> Self {
+        Self { reason: StopReason::Cancelled, usage: None, meta: None }
+    }
 }
 
 /// The agent's own end of a turn.

@@ -5,15 +5,18 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Answer, Client, Command, Event, Failure, Session, Stage, Stopped, Timeouts, Which};
+use super::{
+    Answer, Client, Command, Event, Failure, Known, Moment, Session, Stage, Stopped, Timeouts, Which,
+};
 use crate::acp::content::ContentBlock;
-use crate::acp::peer::Notice;
+use crate::acp::lenient::{object, or_default};
+use crate::acp::peer::{Fault, Notice, is_extension};
 use crate::acp::session::{
-    AgentCapabilities, ConfigValue, McpServer, SessionList, SessionSetup, SessionState,
+    AgentCapabilities, ConfigValue, PromptCapabilities, SessionList, SessionSetup, SessionState,
 };
 use crate::acp::turn::{Open, StopReason, Turn};
 use crate::acp::update::ConfigOptions;
-use crate::acp::{Json, SessionId, lenient, method};
+use crate::acp::{Json, SessionId, method};
 use crate::machine::{Deadline, Now, Refused, Tag, Time};
 use crate::rpc::{self, Id, RpcError, code};
 
@@ -81,7 +84,7 @@ impl Ask {
     pub(super) const fn timeout(&self, timeouts: &Timeouts) -> Option<Duration> {
         match self {
             Self::Initialize => timeouts.initialize,
-            Self::Prompt(..) => None,
+            Self::Prompt(..) => timeouts.turn,
             Self::Other(_, Wanted::Authenticate) => timeouts.authenticate,
             Self::Other(_, Wanted::OpenSession(_)) => timeouts.session,
             Self::Other(..) => timeouts.request,
@@ -93,101 +96,86 @@ impl Client {
     pub(super) fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
         let offers = match &self.stage {
             Stage::Leaving(_) | Stage::Ended => return Err(Refused::Closed),
-            Stage::Opening | Stage::Initializing if !matches!(command, Command::Shutdown) => {
-                return Err(Refused::NotReady);
+            Stage::Opening | Stage::Initializing | Stage::Ready(_)
+                if matches!(command, Command::Shutdown) =>
+            {
+                return self.shut_down(now);
             }
-            Stage::Ready(_) if !self.link.is_open() && !matches!(command, Command::Shutdown) => {
-                return Err(Refused::Closed);
-            }
-            Stage::Opening | Stage::Initializing => &AgentCapabilities::default(),
-            Stage::Ready(offers) => &**offers,
+            Stage::Opening | Stage::Initializing => return Err(Refused::NotReady),
+            Stage::Ready(_) if !self.link.is_open() => return Err(Refused::Closed),
+            Stage::Ready(offers) => offers,
         };
+        let may = &offers.capabilities;
         match command {
             Command::Authenticate { tag, method } => {
-                self.may_ask(tag)?;
+                offered(offers.logins.contains(&method), "that login")?;
                 let params = Params { method_id: Some(&method), ..Params::default() };
-                self.ask(now, Ask::Other(tag, Wanted::Authenticate), method::AUTHENTICATE, &params);
+                self.request_of(now, tag, Wanted::Authenticate, method::AUTHENTICATE, &params)
             }
             Command::Logout { tag } => {
-                offered(offers.auth.logout, "logout")?;
-                self.may_ask(tag)?;
-                self.ask(now, Ask::Other(tag, Wanted::Logout), method::LOGOUT, &Params::default());
+                offered(may.auth.logout, "logout")?;
+                self.request_of(now, tag, Wanted::Logout, method::LOGOUT, &Params::default())
             }
             Command::OpenSession { tag, which, setup } => {
-                may_open(offers, &which, &setup)?;
-                self.may_ask(tag)?;
-                return self.open_session(now, tag, which, &setup);
+                may_open(may, &which)?;
+                setup.check(may)?;
+                self.open_session(now, tag, which, &setup)
             }
             Command::ListSessions { tag, cwd, cursor } => {
-                offered(offers.session_capabilities.list, "session/list")?;
-                self.may_ask(tag)?;
+                offered(may.session_capabilities.list, "session/list")?;
                 let params = Params { cwd: cwd.as_deref(), cursor: cursor.as_deref(), ..Params::default() };
-                self.ask(now, Ask::Other(tag, Wanted::ListSessions), method::SESSION_LIST, &params);
+                self.request_of(now, tag, Wanted::ListSessions, method::SESSION_LIST, &params)
             }
             Command::CloseSession { tag, session } => {
-                offered(offers.session_capabilities.close, "session/close")?;
-                self.may_ask(tag)?;
-                self.session(&session)?;
+                offered(may.session_capabilities.close, "session/close")?;
+                self.known(&session)?;
                 let params = Params::of(&session);
-                let ask = Ask::Other(tag, Wanted::CloseSession(session.clone()));
-                self.ask(now, ask, method::SESSION_CLOSE, &params);
+                let wanted = Wanted::CloseSession(session.clone());
+                self.request_of(now, tag, wanted, method::SESSION_CLOSE, &params)
             }
             Command::DeleteSession { tag, session } => {
-                offered(offers.session_capabilities.delete, "session/delete")?;
-                self.may_ask(tag)?;
+                offered(may.session_capabilities.delete, "session/delete")?;
                 let params = Params::of(&session);
-                self.ask(now, Ask::Other(tag, Wanted::DeleteSession), method::SESSION_DELETE, &params);
+                self.request_of(now, tag, Wanted::DeleteSession, method::SESSION_DELETE, &params)
             }
             Command::SetMode { tag, session, mode } => {
-                let Session::Open { modes, .. } = self.session(&session)? else {
-                    return Err(Refused::NotReady);
-                };
-                offered(*modes, "session modes")?;
-                self.may_ask(tag)?;
+                offered(self.known(&session)?.modes, "session modes")?;
                 let params = Params { mode_id: Some(&mode), ..Params::of(&session) };
-                self.ask(now, Ask::Other(tag, Wanted::SetMode), method::SESSION_SET_MODE, &params);
+                self.request_of(now, tag, Wanted::SetMode, method::SESSION_SET_MODE, &params)
             }
             Command::SetOption { tag, session, option, value } => {
-                let Session::Open { options, .. } = self.session(&session)? else {
-                    return Err(Refused::NotReady);
-                };
-                offered(*options, "session config options")?;
-                self.may_ask(tag)?;
+                offered(self.known(&session)?.options, "session config options")?;
                 let kind = matches!(value, ConfigValue::Bool(_)).then_some("boolean");
                 let params =
                     Params { config_id: Some(&option), kind, value: Some(&value), ..Params::of(&session) };
-                self.ask(now, Ask::Other(tag, Wanted::SetOption), method::SESSION_SET_CONFIG_OPTION, &params);
+                self.request_of(now, tag, Wanted::SetOption, method::SESSION_SET_CONFIG_OPTION, &params)
             }
             Command::Prompt { tag, session, prompt } => {
-                may_prompt(offers, &prompt)?;
-                self.may_ask(tag)?;
-                return self.prompt(now, tag, session, &prompt);
+                may_prompt(may.prompt_capabilities, &prompt)?;
+                self.prompt(now, tag, session, &prompt)
             }
-            Command::Cancel { session } => return self.cancel(now, &session),
-            Command::Answer { request, outcome } => return self.answer_permission(request, &outcome),
-            Command::Reply { request, result } => return self.answer_service(request, Ok(&result)),
-            Command::Fail { request, error } => return self.answer_service(request, Err(&error)),
+            Command::Cancel { session } => self.cancel(now, &session),
+            Command::Answer { request, outcome } => self.answer_permission(now, request, &outcome),
+            Command::Reply { request, result } => self.answer_service(now, request, Ok(&result)),
+            Command::Fail { request, error } => self.answer_service(now, request, Err(&error)),
             Command::Call { tag, method, params } => {
-                is_extension(&method)?;
-                self.may_ask(tag)?;
-                self.ask(now, Ask::Other(tag, Wanted::Call), &method, &params);
+                is_extension(&method, &params)?;
+                self.request_of(now, tag, Wanted::Call, &method, &params)
             }
             Command::Notify { method, params } => {
-                is_extension(&method)?;
-                self.link.line(|buf| rpc::notification(buf, &method, &params));
+                is_extension(&method, &params)?;
+                self.link.line_within(self.limits.line, |buf| rpc::notification(buf, &method, &params))
             }
-            Command::Withdraw { tag } => {
-                let number = self.number_of(tag).ok_or(Refused::Unknown)?;
-                self.withdraw(number);
-            }
-            Command::Shutdown => {
-                for session in self.running() {
-                    self.send_cancel(&session);
-                }
-                self.leave(now, None);
-                self.fail_all(&Failure::Shutdown);
-            }
+            Command::Withdraw { tag } => self.withdraw(now, tag),
+            Command::Shutdown => self.shut_down(now),
         }
+    }
+
+    fn shut_down(&mut self, now: Now) -> Result<(), Refused> {
+        for session in self.running() {
+            self.send_cancel(&session);
+        }
+        self.leave(now, None, &Failure::Shutdown);
         Ok(())
     }
 
@@ -205,8 +193,24 @@ impl Client {
         self.pending.iter().find(|(_, asked)| asked.ask.tag() == Some(tag)).map(|(number, _)| number)
     }
 
-    fn session(&self, id: &SessionId) -> Result<&Session, Refused> {
-        self.sessions.get(id).ok_or(Refused::Unknown)
+    fn known(&self, id: &SessionId) -> Result<&Known, Refused> {
+        match self.sessions.get(id) {
+            Some(Session::Open(known)) => Ok(known),
+            Some(Session::Opening(_)) => Err(Refused::NotReady),
+            None => Err(Refused::Unknown),
+        }
+    }
+
+    fn request_of(
+        &mut self,
+        now: Now,
+        tag: Tag,
+        wanted: Wanted,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<(), Refused> {
+        self.may_ask(tag)?;
+        self.ask(now, Ask::Other(tag, wanted), method, params).map(drop)
     }
 
     fn open_session(
@@ -219,20 +223,20 @@ impl Client {
         if self.sessions.len() >= self.limits.sessions {
             return Err(Refused::Limit("sessions"));
         }
-        let (method, session_id) = match &which {
+        let (method, old) = match &which {
             Which::New => (method::SESSION_NEW, None),
-            Which::Load(id) => (method::SESSION_LOAD, Some(id)),
-            Which::Resume(id) => (method::SESSION_RESUME, Some(id)),
+            Which::Load(id) => (method::SESSION_LOAD, Some((id.clone(), Moment::Replay))),
+            Which::Resume(id) => (method::SESSION_RESUME, Some((id.clone(), Moment::Between))),
         };
-        if let Some(id) = session_id {
-            if self.sessions.contains_key(id) {
-                return Err(Refused::Busy);
-            }
-            // Its history comes before the answer.
-            self.sessions.insert(id.clone(), Session::Loading);
+        if old.as_ref().is_some_and(|(id, _)| self.sessions.contains_key(id)) {
+            return Err(Refused::Busy);
         }
-        let params = SetupParams { session_id: session_id.cloned(), setup };
-        self.ask(now, Ask::Other(tag, Wanted::OpenSession(which)), method, &params);
+        let params = SetupParams { session_id: old.as_ref().map(|(id, _)| id), setup };
+        self.request_of(now, tag, Wanted::OpenSession(which), method, &params)?;
+        if let Some((id, moment)) = old {
+            // Its updates come before the answer.
+            self.sessions.insert(id, Session::Opening(moment));
+        }
         Ok(())
     }
 
@@ -243,69 +247,87 @@ impl Client {
         session: SessionId,
         prompt: &[ContentBlock],
     ) -> Result<(), Refused> {
-        match self.session(&session)? {
-            Session::Loading => return Err(Refused::NotReady),
-            Session::Open { turn, .. } if !turn.is_idle() => return Err(Refused::Busy),
-            Session::Open { .. } => {}
+        if self.known(&session)?.turn.open().is_some() {
+            return Err(Refused::Busy);
         }
+        self.may_ask(tag)?;
         let params = Params { prompt: Some(prompt), ..Params::of(&session) };
-        let request = self.ask(now, Ask::Prompt(tag, session.clone()), method::SESSION_PROMPT, &params);
-        if let Some(Session::Open { turn, .. }) = self.sessions.get_mut(&session) {
+        let request = self.ask(now, Ask::Prompt(tag, session.clone()), method::SESSION_PROMPT, &params)?;
+        if let Some(turn) = self.turn_mut(&session) {
             *turn = Turn::Running(Open { request, tag });
         }
-        self.heard_at = now.mono;
+        self.quiet_since = now.mono;
         Ok(())
     }
 
     fn cancel(&mut self, now: Now, id: &SessionId) -> Result<(), Refused> {
         let until = self.timeouts.cancel.map(|grace| now.mono + grace);
-        match self.sessions.get_mut(id) {
-            Some(Session::Open { turn, .. }) => match *turn {
-                Turn::Running(open) => *turn = Turn::Cancelling(open, until),
-                // Once per turn: a second one could hit the turn after it.
-                Turn::Cancelling(..) => return Ok(()),
-                Turn::Idle => return Err(Refused::Unknown),
-            },
-            Some(Session::Loading) | None => return Err(Refused::Unknown),
+        let turn = self.turn_mut(id).ok_or(Refused::Unknown)?;
+        match *turn {
+            Turn::Running(open) => *turn = Turn::Cancelling(open, until),
+            // Once per turn: a second one could hit the turn after it.
+            Turn::Cancelling(..) => return Ok(()),
+            Turn::Idle | Turn::GivenUp(_) => return Err(Refused::Unknown),
         }
         self.send_cancel(id);
         Ok(())
     }
 
-    /// Tells the agent, then gives up every question of that session.
+    /// Tells the agent, then gives up every permission that it asks for there.
     pub(super) fn send_cancel(&mut self, session: &SessionId) {
         let params = Params::of(session);
         self.link.line(|buf| rpc::notification(buf, method::SESSION_CANCEL, &params));
-        self.cancel_permissions(session);
+        self.give_up_permissions(session);
     }
 
-    pub(super) fn withdraw(&mut self, number: u64) {
+    fn withdraw(&mut self, now: Now, tag: Tag) -> Result<(), Refused> {
+        let found = self.pending.iter().find(|(_, asked)| asked.ask.tag() == Some(tag));
+        match found.ok_or(Refused::Unknown)? {
+            // Few agents know of the other way to cancel a turn.
+            (_, Asked { ask: Ask::Prompt(_, session), .. }) => {
+                let session = session.clone();
+                self.cancel(now, &session)
+            }
+            (number, Asked { ask: Ask::Initialize | Ask::Other(..), .. }) => {
+                self.send_withdrawal(number);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn send_withdrawal(&mut self, number: u64) {
         let params = Params { request_id: Some(number), ..Params::default() };
         self.link.line(|buf| rpc::notification(buf, method::CANCEL_REQUEST, &params));
     }
 
     pub(super) fn response(&mut self, now: Now, id: &Id, outcome: Result<&RawValue, RpcError>) {
-        let Some(Asked { ask, .. }) = self.pending.close(id) else {
-            return self.notice(Notice::Orphan { id: id.token().to_owned() });
-        };
+        let Some(Asked { ask, .. }) = self.pending.close(id) else { return self.orphan(id) };
         match (ask, outcome) {
             (Ask::Initialize, outcome) => self.handshake(now, outcome.map(Json::from)),
-            (ask, Err(error)) => self.failed(ask, Failure::Rpc(error)),
+            (ask, Err(error)) => self.failed(now, ask, Failure::Rpc(error)),
             (Ask::Prompt(tag, session), Ok(result)) => {
-                let end = serde_json::from_str(result.get())
-                    .map(|PromptResponse { stop_reason, usage, meta }| Stopped {
-                        reason: stop_reason,
-                        usage,
-                        meta,
-                    })
-                    .map_err(|error| unreadable(&error));
-                self.turn_over(tag, session, end);
+                let stopped =
+                    |PromptResponse { stop_reason: reason, usage, meta }| Stopped { reason, usage, meta };
+                let end = object(result.get()).map(stopped).map_err(|error| unreadable(&error));
+                self.turn_over(session, tag, end);
             }
             (Ask::Other(tag, wanted), Ok(result)) => match self.answer(&wanted, result) {
                 Ok(answer) => self.out.tell(Event::Answered(tag, Box::new(answer))),
-                Err(failure) => self.failed(Ask::Other(tag, wanted), failure),
+                Err(failure) => self.failed(now, Ask::Other(tag, wanted), failure),
             },
         }
+    }
+
+    /// An answer that nobody waits for. It may be the late end of a turn that was given up.
+    fn orphan(&mut self, id: &Id) {
+        let given_up = |state: &&mut Session| match state {
+            Session::Open(Known { turn: Turn::GivenUp(number), .. }) => id.number() == Some(*number),
+            Session::Open(_) | Session::Opening(_) => false,
+        };
+        if let Some(Session::Open(known)) = self.sessions.values_mut().find(given_up) {
+            known.turn = Turn::Idle;
+        }
+        self.notice(Notice::Orphan { id: id.token().to_owned() });
     }
 
     /// What a result means for a request.
@@ -315,20 +337,19 @@ impl Client {
             Wanted::Authenticate => Answer::Authenticated,
             Wanted::Logout => Answer::LoggedOut,
             Wanted::OpenSession(which) => self.session_opened(which, json)?,
-            Wanted::ListSessions => Answer::Sessions(
-                serde_json::from_str::<SessionList>(json).map_err(|error| unreadable(&error))?,
-            ),
+            Wanted::ListSessions => {
+                Answer::Sessions(object::<SessionList>(json).map_err(|error| unreadable(&error))?)
+            }
             Wanted::CloseSession(session) => {
                 self.end_turn(session, Failure::Disconnected);
-                self.cancel_permissions(session);
+                self.give_up_permissions(session);
                 self.sessions.remove(session);
                 Answer::SessionClosed
             }
             Wanted::DeleteSession => Answer::SessionDeleted,
             Wanted::SetMode => Answer::ModeSet,
             Wanted::SetOption => {
-                let options: ConfigOptions =
-                    serde_json::from_str(json).map_err(|error| unreadable(&error))?;
+                let options: ConfigOptions = object(json).map_err(|error| unreadable(&error))?;
                 Answer::OptionSet(options.config_options)
             }
             Wanted::Call => Answer::Called(Json::from(result)),
@@ -342,57 +363,71 @@ impl Client {
             session_id: SessionId,
         }
         let session = match which {
-            Which::New => {
-                serde_json::from_str::<Opened>(json).map_err(|error| unreadable(&error))?.session_id
-            }
+            Which::New => object::<Opened>(json).map_err(|error| unreadable(&error))?.session_id,
             Which::Load(session) | Which::Resume(session) => session.clone(),
         };
-        if let Some(Session::Open { .. }) = self.sessions.get(&session) {
+        if let Some(Session::Open(_)) = self.sessions.get(&session) {
             return Err(Failure::Unreadable("the agent gave a session id that is in use".to_owned()));
         }
         // A null result is an open session without modes.
-        let state: SessionState = serde_json::from_str(json).unwrap_or_default();
-        let known = Session::open(state.modes.is_some(), state.config_options.is_some());
-        self.sessions.insert(session.clone(), known);
+        let state: SessionState = object(json).unwrap_or_default();
+        let known =
+            Known { turn: Turn::Idle, modes: state.modes.is_some(), options: state.config_options.is_some() };
+        self.sessions.insert(session.clone(), Session::Open(known));
         Ok(Answer::SessionOpened { session, state })
     }
 
-    pub(super) fn failed(&mut self, ask: Ask, failure: Failure) {
-        match ask {
-            Ask::Initialize => {}
-            Ask::Prompt(tag, session) => self.turn_over(tag, session, Err(failure)),
-            Ask::Other(tag, wanted) => {
-                let missing = matches!(&failure, Failure::Rpc(error) if error.code == code::NOT_FOUND);
-                match wanted {
-                    // What is not there is closed, and deleted.
-                    Wanted::CloseSession(_) | Wanted::DeleteSession if missing => {
-                        if let Ok(answer) = self.answer(&wanted, RawValue::NULL) {
-                            return self.out.tell(Event::Answered(tag, Box::new(answer)));
-                        }
-                    }
-                    Wanted::OpenSession(Which::Load(session) | Which::Resume(session)) => {
-                        self.sessions.remove(&session);
-                    }
-                    Wanted::Authenticate
-                    | Wanted::Logout
-                    | Wanted::OpenSession(Which::New)
-                    | Wanted::ListSessions
-                    | Wanted::CloseSession(_)
-                    | Wanted::DeleteSession
-                    | Wanted::SetMode
-                    | Wanted::SetOption
-                    | Wanted::Call => {}
-                }
-                self.out.tell(Event::Failed(tag, Box::new(failure)));
-            }
+    pub(super) fn failed(&mut self, now: Now, ask: Ask, failure: Failure) {
+        match (ask, failure) {
+            (Ask::Initialize, Failure::TimedOut) => self.fault(now, Fault::TimedOut),
+            (Ask::Initialize, Failure::Unreadable(why)) => self.fault(now, Fault::Unreadable(why)),
+            (Ask::Initialize, _) => {}
+            (Ask::Prompt(tag, session), failure) => self.turn_over(session, tag, Err(failure)),
+            (Ask::Other(tag, wanted), failure) => self.request_failed(tag, &wanted, failure),
         }
     }
 
-    fn turn_over(&mut self, tag: Tag, session: SessionId, end: Result<Stopped, Failure>) {
-        if let Some(Session::Open { turn, .. }) = self.sessions.get_mut(&session) {
-            turn.end();
+    fn request_failed(&mut self, tag: Tag, wanted: &Wanted, failure: Failure) {
+        match wanted {
+            // What is not there is closed, and deleted.
+            Wanted::CloseSession(_) | Wanted::DeleteSession if failure.is(code::NOT_FOUND) => {
+                if let Ok(answer) = self.answer(wanted, RawValue::NULL) {
+                    return self.out.tell(Event::Answered(tag, Box::new(answer)));
+                }
+            }
+            Wanted::OpenSession(Which::Load(session) | Which::Resume(session)) => {
+                if let Some(Session::Opening(_)) = self.sessions.get(session) {
+                    self.sessions.remove(session);
+                }
+            }
+            Wanted::Authenticate
+            | Wanted::Logout
+            | Wanted::OpenSession(Which::New)
+            | Wanted::ListSessions
+            | Wanted::CloseSession(_)
+            | Wanted::DeleteSession
+            | Wanted::SetMode
+            | Wanted::SetOption
+            | Wanted::Call => {}
         }
+        self.out.tell(Event::Failed(tag, Box::new(failure)));
+    }
+
+    /// The agent has ended a turn, or will never end it.
+    fn turn_over(&mut self, session: SessionId, tag: Tag, end: Result<Stopped, Failure>) {
+        let cancelled = self.turn_mut(&session).is_some_and(|turn| std::mem::take(turn).is_cancelled());
+        let end = match end {
+            // Some agents end a cancelled turn as any request that was cancelled.
+            Err(failure) if cancelled && failure.is(code::CANCELLED) => Ok(Stopped::cancelled()),
+            end => end,
+        };
         self.tell_end(session, tag, end);
+    }
+}
+
+impl Failure {
+    fn is(&self, code: i64) -> bool {
+        matches!(self, Self::Rpc(error) if error.code == code)
     }
 }
 
@@ -404,51 +439,24 @@ fn offered(yes: bool, what: &'static str) -> Result<(), Refused> {
     if yes { Ok(()) } else { Err(Refused::NotOffered(what)) }
 }
 
-fn is_extension(method: &str) -> Result<(), Refused> {
-    if method.starts_with('_') {
-        Ok(())
-    } else {
-        Err(Refused::Invalid("a method of an extension begins with _"))
-    }
-}
-
-fn may_open(offers: &AgentCapabilities, which: &Which, setup: &SessionSetup) -> Result<(), Refused> {
+fn may_open(may: &AgentCapabilities, which: &Which) -> Result<(), Refused> {
     match which {
-        Which::New => {}
-        Which::Load(_) => offered(offers.load_session, "session/load")?,
-        Which::Resume(_) => offered(offers.session_capabilities.resume, "session/resume")?,
+        Which::New => Ok(()),
+        Which::Load(_) => offered(may.load_session, "session/load"),
+        Which::Resume(_) => offered(may.session_capabilities.resume, "session/resume"),
     }
-    if !setup.cwd.starts_with('/') {
-        return Err(Refused::Invalid("the working directory must be absolute"));
-    }
-    if !setup.additional_directories.is_empty() {
-        offered(offers.session_capabilities.additional_directories, "additional directories")?;
-    }
-    if setup.system_prompt.is_some() {
-        offered(offers.session_capabilities.system_prompt, "a system prompt")?;
-    }
-    for server in &setup.mcp_servers {
-        match server {
-            McpServer::Stdio(_) => {}
-            McpServer::Http(_) => offered(offers.mcp_capabilities.http, "MCP servers over HTTP")?,
-            McpServer::Sse(_) => offered(offers.mcp_capabilities.sse, "MCP servers over SSE")?,
-        }
-    }
-    Ok(())
 }
 
-fn may_prompt(offers: &AgentCapabilities, prompt: &[ContentBlock]) -> Result<(), Refused> {
-    let may = &offers.prompt_capabilities;
-    for block in prompt {
-        match block {
-            ContentBlock::Text(_) | ContentBlock::ResourceLink(_) => {}
-            ContentBlock::Image(_) => offered(may.image, "images")?,
-            ContentBlock::Audio(_) => offered(may.audio, "audio")?,
-            ContentBlock::Resource(_) => offered(may.embedded_context, "embedded resources")?,
-            ContentBlock::Unknown(_) => return Err(Refused::Invalid("a content block of an unknown type")),
+fn may_prompt(may: PromptCapabilities, prompt: &[ContentBlock]) -> Result<(), Refused> {
+    match prompt.iter().find(|block| !may.take(block)) {
+        None => Ok(()),
+        Some(ContentBlock::Image(_)) => Err(Refused::NotOffered("images")),
+        Some(ContentBlock::Audio(_)) => Err(Refused::NotOffered("audio")),
+        Some(ContentBlock::Resource(_)) => Err(Refused::NotOffered("embedded resources")),
+        Some(ContentBlock::Text(_) | ContentBlock::ResourceLink(_) | ContentBlock::Unknown(_)) => {
+            Err(Refused::Invalid("a content block of an unknown type"))
         }
     }
-    Ok(())
 }
 
 /// The parameters of all requests but `initialize` and those that open a session: absent is not written.
@@ -487,7 +495,7 @@ impl<'a> Params<'a> {
 #[serde(rename_all = "camelCase")]
 struct SetupParams<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<SessionId>,
+    session_id: Option<&'a SessionId>,
     #[serde(flatten)]
     setup: &'a SessionSetup,
 }
@@ -496,8 +504,8 @@ struct SetupParams<'a> {
 #[serde(rename_all = "camelCase")]
 struct PromptResponse {
     stop_reason: StopReason,
-    #[serde(default, deserialize_with = "lenient::or_default")]
+    #[serde(default, deserialize_with = "or_default")]
     usage: Option<Json>,
-    #[serde(default, rename = "_meta", deserialize_with = "lenient::or_default")]
+    #[serde(default, rename = "_meta", deserialize_with = "or_default")]
     meta: Option<Json>,
 }

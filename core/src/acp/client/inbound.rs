@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Client, Event, PermissionAsked, Requested, Session, Text, Updated};
+use super::{Client, Event, PermissionAsked, Requested, Session, Stage, Text, Updated};
 use crate::acp::peer::{Notice, Notified, RequestKey, decode};
 use crate::acp::permission::{PermissionOutcome, PermissionRequest, PermissionResponse};
-use crate::acp::services::ServiceRequest;
-use crate::acp::turn::Turn;
+use crate::acp::services::{Elicit, ServiceRequest};
 use crate::acp::update::{Chunk, SessionUpdate, Update};
 use crate::acp::{ContentBlock, Json, SessionId, method};
-use crate::machine::Refused;
+use crate::link::Link;
+use crate::machine::{Now, Refused};
 use crate::rpc::{self, Id, RpcError, code};
 
 /// The agent's open requests: each is answered exactly once, by the application or when it is withdrawn.
@@ -29,7 +29,7 @@ struct Question {
 }
 
 #[derive(Debug)]
-enum What {
+pub(super) enum What {
     /// With the option ids that were offered.
     Permission(SessionId, Vec<String>),
     Service,
@@ -38,11 +38,6 @@ enum What {
 impl Inbound {
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()
-    }
-
-    /// Forgets all: nobody can be answered any more.
-    pub(super) fn clear(&mut self) -> Vec<RequestKey> {
-        std::mem::take(&mut self.open).into_keys().collect()
     }
 
     fn add(&mut self, id: Id, what: What) -> RequestKey {
@@ -59,7 +54,9 @@ impl Inbound {
 
 impl Client {
     pub(super) fn request(&mut self, id: Id, method: &str, params: Option<&RawValue>) {
-        let refused = if self.inbound.key_of(&id).is_some() {
+        let refused = if matches!(self.stage, Stage::Initializing) {
+            Some(RpcError::new(code::INVALID_REQUEST, "initialize is not answered yet"))
+        } else if self.inbound.key_of(&id).is_some() {
             Some(RpcError::new(code::INVALID_REQUEST, "a request of that id is open"))
         } else if self.inbound.open.len() >= self.limits.peer_requests {
             Some(RpcError::new(code::INTERNAL_ERROR, "too many open requests"))
@@ -86,7 +83,7 @@ impl Client {
     }
 
     fn permission(&mut self, id: Id, asked: PermissionRequest) {
-        if let Some(Session::Open { turn: Turn::Cancelling(..), .. }) = self.sessions.get(&asked.session_id) {
+        if self.turn_mut(&asked.session_id).is_some_and(|turn| turn.is_cancelled()) {
             // Asked in a turn that is being cancelled: the answer is fixed.
             return reply_cancelled(&mut self.link, &id);
         }
@@ -107,7 +104,7 @@ impl Client {
             method::TERMINAL_KILL if offers.terminal => ServiceRequest::KillTerminal(decode(params)?),
             method::TERMINAL_RELEASE if offers.terminal => ServiceRequest::ReleaseTerminal(decode(params)?),
             method::ELICIT if offers.elicitation.form || offers.elicitation.url => {
-                let elicit: crate::acp::services::Elicit = decode(params)?;
+                let elicit: Elicit = decode(params)?;
                 let may = match &*elicit.mode {
                     "form" => offers.elicitation.form,
                     "url" => offers.elicitation.url,
@@ -149,9 +146,9 @@ impl Client {
 
     fn update(&mut self, session: &SessionId, update: Update) {
         let Some((session, moment)) = self.place(session.as_str()) else { return };
-        if let Some(Session::Open { modes, options, .. }) = self.sessions.get_mut(&session) {
-            *modes |= matches!(update, Update::CurrentMode(_));
-            *options |= matches!(update, Update::ConfigOptions(_));
+        if let Some(Session::Open(known)) = self.sessions.get_mut(&session) {
+            known.modes |= matches!(update, Update::CurrentMode(_));
+            known.options |= matches!(update, Update::ConfigOptions(_));
         }
         match update {
             Update::Message(speaker, Chunk { content: ContentBlock::Text(content), message_id, .. }) => {
@@ -175,41 +172,44 @@ impl Client {
 
     /// The agent no longer wants an answer, and gets the one that says so.
     fn withdrawn_by_agent(&mut self, id: &Id) {
-        let Some(key) = self.inbound.key_of(id) else { return };
-        let Some(question) = self.inbound.open.remove(&key) else { return };
-        match question.what {
-            What::Permission(..) => reply_cancelled(&mut self.link, &question.id),
+        if let Some(key) = self.inbound.key_of(id) {
+            self.give_up_question(key);
+        }
+    }
+
+    /// Answers every open permission of a session with `cancelled`.
+    pub(super) fn give_up_permissions(&mut self, session: &SessionId) {
+        self.give_up_questions(|what| matches!(what, What::Permission(of, _) if of == session));
+    }
+
+    /// Answers open questions for the application, which is told.
+    pub(super) fn give_up_questions(&mut self, which: impl Fn(&What) -> bool) {
+        let open = self.inbound.open.iter().filter(|(_, question)| which(&question.what));
+        let keys: Vec<RequestKey> = open.map(|(key, _)| *key).collect();
+        for key in keys {
+            self.give_up_question(key);
+        }
+    }
+
+    fn give_up_question(&mut self, key: RequestKey) {
+        let Some(Question { id, what }) = self.inbound.open.remove(&key) else { return };
+        match what {
+            What::Permission(..) => reply_cancelled(&mut self.link, &id),
             What::Service => {
                 let error = RpcError::new(code::CANCELLED, "request cancelled");
-                self.link.line(|buf| rpc::reply_error(buf, &question.id, &error));
+                self.link.line(|buf| rpc::reply_error(buf, &id, &error));
             }
         }
         self.out.tell(Event::Withdrawn(key));
     }
 
-    /// Answers every open permission of a session with `cancelled`.
-    pub(super) fn cancel_permissions(&mut self, session: &SessionId) {
-        let keys: Vec<RequestKey> = self
-            .inbound
-            .open
-            .iter()
-            .filter(|(_, question)| matches!(&question.what, What::Permission(of, _) if of == session))
-            .map(|(key, _)| *key)
-            .collect();
-        for key in keys {
-            if let Some(question) = self.inbound.open.remove(&key) {
-                reply_cancelled(&mut self.link, &question.id);
-                self.out.tell(Event::Withdrawn(key));
-            }
-        }
-    }
-
     pub(super) fn answer_permission(
         &mut self,
+        now: Now,
         key: RequestKey,
         outcome: &PermissionOutcome,
     ) -> Result<(), Refused> {
-        let Some(Question { what: What::Permission(_, options), .. }) = self.inbound.open.get(&key) else {
+        let Some(Question { id, what: What::Permission(_, options) }) = self.inbound.open.get(&key) else {
             return Err(Refused::Unknown);
         };
         if let PermissionOutcome::Selected { option_id } = outcome
@@ -217,32 +217,36 @@ impl Client {
         {
             return Err(Refused::Invalid("that option was not offered"));
         }
-        if let Some(question) = self.inbound.open.remove(&key) {
-            let response = PermissionResponse { outcome: outcome.clone() };
-            self.link.line(|buf| rpc::reply(buf, &question.id, &response));
-        }
+        let response = PermissionResponse { outcome: outcome.clone() };
+        self.link.line(|buf| rpc::reply(buf, id, &response));
+        self.answered(now, key);
         Ok(())
     }
 
     pub(super) fn answer_service(
         &mut self,
+        now: Now,
         key: RequestKey,
         answer: Result<&Json, &RpcError>,
     ) -> Result<(), Refused> {
-        let Some(Question { what: What::Service, .. }) = self.inbound.open.get(&key) else {
+        let Some(Question { id, what: What::Service }) = self.inbound.open.get(&key) else {
             return Err(Refused::Unknown);
         };
-        if let Some(Question { id, .. }) = self.inbound.open.remove(&key) {
-            self.link.line(|buf| match answer {
-                Ok(result) => rpc::reply(buf, &id, result),
-                Err(error) => rpc::reply_error(buf, &id, error),
-            });
-        }
+        self.link.line_within(self.limits.line, |buf| match answer {
+            Ok(result) => rpc::reply(buf, id, result),
+            Err(error) => rpc::reply_error(buf, id, error),
+        })?;
+        self.answered(now, key);
         Ok(())
+    }
+
+    fn answered(&mut self, now: Now, key: RequestKey) {
+        self.inbound.open.remove(&key);
+        self.quiet_since = now.mono;
     }
 }
 
-fn reply_cancelled(link: &mut crate::link::Link, id: &Id) {
+fn reply_cancelled(link: &mut Link, id: &Id) {
     let response = PermissionResponse { outcome: PermissionOutcome::Cancelled };
     link.line(|buf| rpc::reply(buf, id, &response));
 }

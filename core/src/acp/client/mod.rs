@@ -23,6 +23,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::fast::{TextChunk, text_chunk};
+use super::lenient::object;
 use super::peer::{Closed, Fault, Notice};
 use super::session::{
     AgentCapabilities, ClientCapabilities, Implementation, InitializeRequest, InitializeResponse,
@@ -47,7 +48,8 @@ pub struct Client {
     pending: Pending<Asked>,
     sessions: BTreeMap<SessionId, Session>,
     inbound: Inbound,
-    heard_at: Time,
+    /// Since when it is the agent's turn to say something.
+    quiet_since: Time,
     message: Option<Arc<str>>,
     info: Option<Implementation>,
     capabilities: ClientCapabilities,
@@ -62,21 +64,35 @@ pub struct Client {
 enum Stage {
     Opening,
     Initializing,
-    Ready(Box<AgentCapabilities>),
+    Ready(Box<Offers>),
     Leaving(Option<Fault>),
     Ended,
+}
+
+/// What the agent offers.
+#[derive(Debug, Default)]
+struct Offers {
+    capabilities: AgentCapabilities,
+    /// The logins that it does itself, by id.
+    logins: Vec<String>,
 }
 
 /// What is known of a session.
 #[derive(Debug)]
 enum Session {
-    /// Its history is being replayed.
-    Loading,
-    Open {
-        turn: Turn,
-        modes: bool,
-        options: bool,
-    },
+    /// It is being loaded or resumed; its updates belong there.
+    Opening(Moment),
+    Open(Known),
+}
+
+/// What is known of a session that is open.
+#[derive(Debug)]
+struct Known {
+    turn: Turn,
+    /// Whether it has modes to choose from.
+    modes: bool,
+    /// Whether it has options to set.
+    options: bool,
 }
 
 impl Machine for Client {
@@ -94,7 +110,7 @@ impl Machine for Client {
             pending: Pending::default(),
             sessions: BTreeMap::new(),
             inbound: Inbound::default(),
-            heard_at: now.mono,
+            quiet_since: now.mono,
             message: None,
             info,
             capabilities,
@@ -114,7 +130,7 @@ impl Machine for Client {
             }
             Input::Hold(hold) => {
                 self.link.hold(now, hold, &mut self.out);
-                self.heard_at = now.mono;
+                self.quiet_since = now.mono;
             }
             Input::Tick | Input::Link(..) | Input::StoreFailed(_) => {}
         }
@@ -152,7 +168,7 @@ impl Client {
         match report {
             Report::Quiet => {}
             Report::Opened(_) => self.initialize(now),
-            Report::Failed(_) => self.fail_all(&Failure::Disconnected),
+            Report::Failed(_) => self.leave(now, None, &Failure::Disconnected),
             Report::Bytes(bytes) => self.bytes(now, bytes),
             Report::Stderr(bytes) => {
                 self.out.tell(Event::Stderr(String::from_utf8_lossy(bytes).into_owned()));
@@ -169,11 +185,13 @@ impl Client {
             client_info: self.info.clone(),
             meta: None,
         };
-        self.ask(now, Ask::Initialize, method::INITIALIZE, &params);
+        if let Err(refused) = self.ask(now, Ask::Initialize, method::INITIALIZE, &params) {
+            self.fault(now, Fault::Unreadable(refused.to_string()));
+        }
     }
 
     fn bytes(&mut self, now: Now, bytes: &[u8]) {
-        self.heard_at = now.mono;
+        self.quiet_since = now.mono;
         let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
         let mut feed = lines.feed(bytes);
         while self.listens()
@@ -191,8 +209,7 @@ impl Client {
         {
             self.line(now, line);
         }
-        self.fail_all(&Failure::Disconnected);
-        self.leave(now, None);
+        self.leave(now, None, &Failure::Disconnected);
     }
 
     const fn listens(&self) -> bool {
@@ -223,14 +240,14 @@ impl Client {
                 if matches!(self.stage, Stage::Initializing) && is_header_framing(line) {
                     return self.fault(now, Fault::NotAcp("it frames messages by Content-Length".into()));
                 }
-                self.flaw(&flaw);
+                self.flaw(now, &flaw);
                 self.bad_line(flaw.why, line);
             }
         }
     }
 
     /// Only who asked gets an answer: some agents die of an error that names no request.
-    fn flaw(&mut self, flaw: &Flaw) {
+    fn flaw(&mut self, now: Now, flaw: &Flaw) {
         if flaw.id == Id::null() {
             return;
         }
@@ -238,7 +255,7 @@ impl Client {
             let error = RpcError::new(code, flaw.why);
             self.link.line(|buf| rpc::reply_error(buf, &flaw.id, &error));
         } else if let Some(Asked { ask, .. }) = self.pending.close(&flaw.id) {
-            self.failed(ask, Failure::Unreadable(flaw.why.to_owned()));
+            self.failed(now, ask, Failure::Unreadable(flaw.why.to_owned()));
         }
     }
 
@@ -253,9 +270,9 @@ impl Client {
     fn place(&mut self, id: &str) -> Option<(SessionId, Moment)> {
         if let Some((session, state)) = self.sessions.get_key_value(id) {
             let moment = match state {
-                Session::Loading => Moment::Replay,
-                Session::Open { turn: Turn::Idle, .. } => Moment::Between,
-                Session::Open { turn: Turn::Running(_) | Turn::Cancelling(..), .. } => Moment::Turn,
+                Session::Opening(moment) => *moment,
+                Session::Open(known) if known.turn.open().is_some() => Moment::Turn,
+                Session::Open(_) => Moment::Between,
             };
             return Some((session.clone(), moment));
         }
@@ -284,14 +301,18 @@ impl Client {
             Ok(raw) => raw,
             Err(error) => return self.fault(now, Fault::Refused(error)),
         };
-        let response: InitializeResponse = match serde_json::from_str(raw.get()) {
+        let response: InitializeResponse = match object(raw.get()) {
             Ok(response) => response,
             Err(error) => return self.fault(now, Fault::Unreadable(error.to_string())),
         };
         if response.protocol_version != PROTOCOL_VERSION {
             return self.fault(now, Fault::WrongVersion(response.protocol_version));
         }
-        self.stage = Stage::Ready(Box::new(response.agent_capabilities.clone()));
+        let own = response.auth_methods.iter().filter(|method| !method.is_terminal());
+        self.stage = Stage::Ready(Box::new(Offers {
+            capabilities: response.agent_capabilities.clone(),
+            logins: own.map(|method| method.id.clone()).collect(),
+        }));
         self.out.tell(Event::Ready(Box::new(Ready {
             protocol_version: response.protocol_version,
             agent_info: response.agent_info,
@@ -302,11 +323,17 @@ impl Client {
     }
 
     /// Sends a request and remembers what its answer is for.
-    fn ask<P: Serialize + ?Sized>(&mut self, now: Now, ask: Ask, method: &str, params: &P) -> u64 {
+    fn ask<P: Serialize + ?Sized>(
+        &mut self,
+        now: Now,
+        ask: Ask,
+        method: &str,
+        params: &P,
+    ) -> Result<u64, Refused> {
+        let number = self.pending.next();
+        self.link.line_within(self.limits.line, |buf| rpc::request(buf, number, method, params))?;
         let until = ask.timeout(&self.timeouts).map(|timeout| now.mono + timeout);
-        let number = self.pending.open(Asked { ask, until });
-        self.link.line(|buf| rpc::request(buf, number, method, params));
-        number
+        Ok(self.pending.open(Asked { ask, until }))
     }
 
     /// Fires the client's own timers.
@@ -327,11 +354,12 @@ impl Client {
 
     fn timed_out(&mut self, now: Now, number: u64) {
         let Some(Asked { ask, .. }) = self.pending.forget(number) else { return };
-        if let Ask::Initialize = ask {
-            return self.fault(now, Fault::TimedOut);
+        match ask {
+            Ask::Prompt(_, session) => return self.give_up(&session, Failure::TimedOut),
+            Ask::Initialize => {}
+            Ask::Other(..) => self.send_withdrawal(number),
         }
-        self.withdraw(number);
-        self.failed(ask, Failure::TimedOut);
+        self.failed(now, ask, Failure::TimedOut);
     }
 
     /// When the silence of the agent has lasted too long: only while it owes us something during a turn.
@@ -339,14 +367,21 @@ impl Client {
         let timeout = self.timeouts.silence?;
         let runs = self.sessions.values().any(Session::is_running);
         let counted = runs && self.inbound.is_empty() && !self.link.is_held();
-        counted.then(|| (self.heard_at + timeout, "silence during a turn"))
+        counted.then(|| (self.quiet_since + timeout, "silence during a turn"))
     }
 
     fn cancel_silent(&mut self) {
         for session in self.running() {
-            self.send_cancel(&session);
-            self.end_turn(&session, Failure::Silent);
+            self.give_up(&session, Failure::Silent);
         }
+    }
+
+    /// Ends a turn that lasts too long; the agent is told, unless it was already.
+    fn give_up(&mut self, session: &SessionId, why: Failure) {
+        if self.sessions.get(session).is_some_and(Session::is_running) {
+            self.send_cancel(session);
+        }
+        self.end_turn(session, why);
     }
 
     /// Sessions with a turn that nobody has cancelled.
@@ -360,35 +395,37 @@ impl Client {
 
     /// Ends a turn without the agent's answer, which is an orphan when it comes.
     fn end_turn(&mut self, session: &SessionId, why: Failure) {
-        let Some(Session::Open { turn, .. }) = self.sessions.get_mut(session) else { return };
-        let Some(Open { request, tag }) = turn.end() else { return };
+        let given_up = self.turn_mut(session).and_then(Turn::give_up);
+        let Some(Open { request, tag }) = given_up else { return };
         self.pending.forget(request);
         self.tell_end(session.clone(), tag, Err(why));
+    }
+
+    fn turn_mut(&mut self, session: &SessionId) -> Option<&mut Turn> {
+        match self.sessions.get_mut(session)? {
+            Session::Open(known) => Some(&mut known.turn),
+            Session::Opening(_) => None,
+        }
     }
 
     fn tell_end(&mut self, session: SessionId, tag: Tag, end: Result<Stopped, Failure>) {
         self.out.tell(Event::TurnEnded(Box::new(TurnEnded { session, tag, end })));
     }
 
-    /// Everything that is open fails: nobody will answer.
-    fn fail_all(&mut self, why: &Failure) {
-        for key in self.inbound.clear() {
-            self.out.tell(Event::Withdrawn(key));
-        }
-        while let Some(asked) = self.pending.pop() {
-            self.failed(asked.ask, why.clone());
-        }
-    }
-
     fn fault(&mut self, now: Now, fault: Fault) {
-        self.leave(now, Some(fault));
-        self.fail_all(&Failure::Disconnected);
+        self.leave(now, Some(fault), &Failure::Disconnected);
     }
 
-    fn leave(&mut self, now: Now, fault: Option<Fault>) {
-        if !matches!(self.stage, Stage::Leaving(_) | Stage::Ended) {
-            self.stage = Stage::Leaving(fault);
-            self.link.leave(now, &mut self.out);
+    /// Answers what is open, fails what waits, and leaves.
+    fn leave(&mut self, now: Now, fault: Option<Fault>, why: &Failure) {
+        if matches!(self.stage, Stage::Leaving(_) | Stage::Ended) {
+            return;
+        }
+        self.stage = Stage::Leaving(fault);
+        self.give_up_questions(|_| true);
+        self.link.leave(now, &mut self.out);
+        while let Some(asked) = self.pending.pop() {
+            self.failed(now, asked.ask, why.clone());
         }
     }
 
@@ -399,7 +436,7 @@ impl Client {
         }
         self.link.flush(now, &mut self.out);
         if self.link.is_closed() && !matches!(self.stage, Stage::Ended) {
-            self.fail_all(&Failure::Disconnected);
+            self.leave(now, None, &Failure::Disconnected);
             let fault = match std::mem::replace(&mut self.stage, Stage::Ended) {
                 Stage::Leaving(fault) => fault,
                 Stage::Opening | Stage::Initializing | Stage::Ready(_) | Stage::Ended => None,
@@ -419,18 +456,16 @@ impl Client {
 }
 
 impl Session {
-    const fn open(modes: bool, options: bool) -> Self {
-        Self::Open { turn: Turn::Idle, modes, options }
-    }
-
     const fn is_running(&self) -> bool {
-        matches!(self, Self::Open { turn: Turn::Running(_), .. })
+        matches!(self, Self::Open(Known { turn: Turn::Running(_), .. }))
     }
 
     const fn deadline(&self) -> Option<Deadline> {
         match self {
-            Self::Open { turn: Turn::Cancelling(_, Some(at)), .. } => Some((*at, "confirm the cancel")),
-            Self::Loading | Self::Open { .. } => None,
+            Self::Open(Known { turn: Turn::Cancelling(_, Some(at)), .. }) => {
+                Some((*at, "confirm the cancel"))
+            }
+            Self::Opening(_) | Self::Open(_) => None,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Setting a connection and its sessions up (spec/acp §4, §5, §6, §10).
 
+mod capabilities;
+
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,8 +12,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::content::{Tagged, tag_of};
-use super::lenient::{as_object, items, no, offered, or_default, or_null, some_items};
+use super::lenient::{items, object, or_default, or_null, some_items};
 use super::{ContentBlock, Json};
+use crate::machine::Refused;
+
+pub use capabilities::{
+    AgentAuth, AgentCapabilities, ClientAuth, ClientCapabilities, ClientSessions, Elicitation, FileSystem,
+    McpCapabilities, OptionTypes, PromptCapabilities, SessionCapabilities, SystemPromptModes,
+    SystemPromptSupport,
+};
 
 /// The protocol version that is spoken here.
 pub const PROTOCOL_VERSION: u16 = 1;
@@ -66,144 +75,6 @@ pub struct Implementation {
     pub version: String,
 }
 
-/// What a client offers to an agent. Nothing, unless it says so.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ClientCapabilities {
-    /// Reading and writing files.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "FileSystem::is_empty")]
-    pub fs: FileSystem,
-    /// All five `terminal/*` methods.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "no")]
-    pub terminal: bool,
-    /// Asking the user.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Elicitation::is_empty")]
-    pub elicitation: Elicitation,
-    /// Boolean config options, as written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<Json>,
-    /// Extension data.
-    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
-
-/// What a client does with files.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FileSystem {
-    /// `fs/read_text_file`.
-    #[serde(default, deserialize_with = "or_default")]
-    pub read_text_file: bool,
-    /// `fs/write_text_file`.
-    #[serde(default, deserialize_with = "or_default")]
-    pub write_text_file: bool,
-}
-
-impl FileSystem {
-    const fn is_empty(&self) -> bool {
-        !self.read_text_file && !self.write_text_file
-    }
-}
-
-/// How a client can ask its user.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-pub struct Elicitation {
-    /// By a form.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
-    pub form: bool,
-    /// By a page to visit.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
-    pub url: bool,
-}
-
-impl Elicitation {
-    const fn is_empty(&self) -> bool {
-        !self.form && !self.url
-    }
-}
-
-/// What an agent offers to a client.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AgentCapabilities {
-    /// `session/load`.
-    #[serde(default, deserialize_with = "or_default")]
-    pub load_session: bool,
-    /// What a prompt may hold beside text and links.
-    #[serde(default, deserialize_with = "or_default")]
-    pub prompt_capabilities: PromptCapabilities,
-    /// MCP transports beside stdio.
-    #[serde(default, deserialize_with = "or_default")]
-    pub mcp_capabilities: McpCapabilities,
-    /// Further session methods.
-    #[serde(default, deserialize_with = "or_default")]
-    pub session_capabilities: SessionCapabilities,
-    /// Logging out.
-    #[serde(default, deserialize_with = "or_default")]
-    pub auth: AgentAuth,
-    /// Extension data.
-    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
-
-/// What a prompt may hold beside text and links.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PromptCapabilities {
-    /// Image blocks.
-    #[serde(default, deserialize_with = "or_default")]
-    pub image: bool,
-    /// Audio blocks.
-    #[serde(default, deserialize_with = "or_default")]
-    pub audio: bool,
-    /// Resource blocks.
-    #[serde(default, deserialize_with = "or_default")]
-    pub embedded_context: bool,
-}
-
-/// MCP transports beside stdio.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-pub struct McpCapabilities {
-    /// Streamable HTTP.
-    #[serde(default, deserialize_with = "or_default")]
-    pub http: bool,
-    /// Server-sent events.
-    #[serde(default, deserialize_with = "or_default")]
-    pub sse: bool,
-}
-
-/// Further session methods.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SessionCapabilities {
-    /// `session/list`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
-    pub list: bool,
-    /// `session/delete`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
-    pub delete: bool,
-    /// `session/resume`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
-    pub resume: bool,
-    /// `session/close`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
-    pub close: bool,
-    /// `additionalDirectories` may be given.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
-    pub additional_directories: bool,
-    /// `systemPrompt` may be given.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
-    pub system_prompt: bool,
-}
-
-/// What an agent offers about logins.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-pub struct AgentAuth {
-    /// `logout`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
-    pub logout: bool,
-}
-
 /// The parameters of `initialize`.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -246,6 +117,14 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> 
     let raw = <&'de RawValue>::deserialize(deserializer)?;
     let token = raw.get().trim_matches('"');
     token.parse().map_err(|_| D::Error::custom("protocolVersion is no number of 16 bits"))
+}
+
+impl AuthMethod {
+    /// Whether the client runs it, as the agent's command once more.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        self.kind.as_deref() == Some("terminal")
+    }
 }
 
 /// A way to log in.
@@ -304,6 +183,35 @@ impl SessionSetup {
     pub fn in_directory(cwd: impl Into<String>) -> Self {
         Self { cwd: cwd.into(), ..Self::default() }
     }
+
+    /// Whether an agent of these capabilities can be asked for it.
+    pub(super) fn check(&self, offers: &AgentCapabilities) -> Result<(), Refused> {
+        let sessions = &offers.session_capabilities;
+        if !self.cwd.starts_with('/') {
+            return Err(Refused::Invalid("the working directory must be an absolute path"));
+        }
+        if !self.additional_directories.is_empty() && !sessions.additional_directories {
+            return Err(Refused::NotOffered("additional directories"));
+        }
+        if self.additional_directories.iter().any(|path| !path.starts_with('/')) {
+            return Err(Refused::Invalid("additional directories must be absolute paths"));
+        }
+        if let Some(prompt) = &self.system_prompt {
+            prompt.check(sessions.system_prompt)?;
+        }
+        for server in &self.mcp_servers {
+            match server {
+                McpServer::Http(_) if !offers.mcp_capabilities.http => {
+                    return Err(Refused::NotOffered("MCP over HTTP"));
+                }
+                McpServer::Sse(_) if !offers.mcp_capabilities.sse => {
+                    return Err(Refused::NotOffered("MCP over SSE"));
+                }
+                McpServer::Stdio(_) | McpServer::Http(_) | McpServer::Sse(_) => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Instructions to the model.
@@ -311,8 +219,23 @@ impl SessionSetup {
 pub struct SystemPrompt {
     /// `append` or `override`.
     pub mode: String,
-    /// Text blocks.
+    /// Text blocks, at least one.
     pub content: Vec<ContentBlock>,
+}
+
+impl SystemPrompt {
+    fn check(&self, offered: Option<SystemPromptSupport>) -> Result<(), Refused> {
+        let offered = offered.ok_or(Refused::NotOffered("a system prompt"))?;
+        match &*self.mode {
+            "append" => {}
+            "override" if offered.mode.replace => {}
+            _ => return Err(Refused::NotOffered("that mode of a system prompt")),
+        }
+        if self.content.is_empty() || self.content.iter().any(|block| block.as_text().is_none()) {
+            return Err(Refused::Invalid("a system prompt is one or more text blocks"));
+        }
+        Ok(())
+    }
 }
 
 /// An MCP server.
@@ -367,9 +290,9 @@ impl<'de> Deserialize<'de> for McpServer {
         let raw = <&'de RawValue>::deserialize(deserializer)?;
         let json = raw.get();
         match tag_of(raw, "type").as_deref() {
-            None | Some("stdio") => serde_json::from_str(json).map(Self::Stdio),
-            Some("http") => serde_json::from_str(json).map(Self::Http),
-            Some("sse") => serde_json::from_str(json).map(Self::Sse),
+            None | Some("stdio") => object(json).map(Self::Stdio),
+            Some("http") => object(json).map(Self::Http),
+            Some("sse") => object(json).map(Self::Sse),
             Some(other) => {
                 return Err(D::Error::unknown_variant(other, &["stdio", "http", "sse"]));
             }

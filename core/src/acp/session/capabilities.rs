@@ -1,0 +1,276 @@
+//! What each side offers the other in the handshake (spec/acp §4).
+
+use serde::{Deserialize, Serialize};
+
+use crate::acp::lenient::{as_object, no, offered, or_default};
+use crate::acp::update::{ToolContent, Update};
+use crate::acp::{ContentBlock, Json};
+
+/// What a client offers to an agent. Nothing, unless it says so.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientCapabilities {
+    /// Reading and writing files.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "FileSystem::is_empty")]
+    pub fs: FileSystem,
+    /// All five `terminal/*` methods.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "no")]
+    pub terminal: bool,
+    /// Logins that the client runs itself.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "ClientAuth::is_empty")]
+    pub auth: ClientAuth,
+    /// What it takes of a session beyond the baseline.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "ClientSessions::is_empty")]
+    pub session: ClientSessions,
+    /// Asking the user.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Elicitation::is_empty")]
+    pub elicitation: Elicitation,
+    /// Plans by id: `plan_update` and `plan_removed`.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub plan: bool,
+    /// Agents of the agent: `subagent_update`, `session_message`, and links to their sessions.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub subagents: bool,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+impl ClientCapabilities {
+    /// Whether an agent may send that update.
+    pub(in crate::acp) fn take(&self, update: &Update) -> bool {
+        match update {
+            Update::ToolCall(call) => self.take_content(&call.content),
+            Update::ToolCallUpdate(call) => {
+                call.content.as_ref().is_none_or(|content| self.take_content(content))
+            }
+            Update::Other(unknown) => match &*unknown.tag {
+                "notice" => self.session.notices,
+                "compaction_update" | "compaction_summary_chunk" => self.session.compaction,
+                "plan_update" | "plan_removed" => self.plan,
+                "subagent_update" | "session_message" | "session_message_chunk" => self.subagents,
+                _ => true,
+            },
+            Update::Message(..)
+            | Update::Plan(_)
+            | Update::AvailableCommands(_)
+            | Update::CurrentMode(_)
+            | Update::ConfigOptions(_)
+            | Update::SessionInfo(_)
+            | Update::Usage(_) => true,
+        }
+    }
+
+    fn take_content(&self, content: &[ToolContent]) -> bool {
+        let is_session =
+            |item: &ToolContent| matches!(item, ToolContent::Unknown(item) if item.tag == "session");
+        self.subagents || !content.iter().any(is_session)
+    }
+}
+
+/// What a client does with files.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileSystem {
+    /// `fs/read_text_file`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub read_text_file: bool,
+    /// `fs/write_text_file`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub write_text_file: bool,
+}
+
+impl FileSystem {
+    const fn is_empty(&self) -> bool {
+        !self.read_text_file && !self.write_text_file
+    }
+}
+
+/// Which logins a client runs itself.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct ClientAuth {
+    /// Those of the type `terminal`: the agent's command once more, interactively.
+    #[serde(default, deserialize_with = "or_default")]
+    pub terminal: bool,
+}
+
+impl ClientAuth {
+    const fn is_empty(&self) -> bool {
+        !self.terminal
+    }
+}
+
+/// What a client takes of a session beyond the baseline.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientSessions {
+    /// Further types of config options.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "OptionTypes::is_empty")]
+    pub config_options: OptionTypes,
+    /// `notice` updates.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub notices: bool,
+    /// `compaction_update` and `compaction_summary_chunk`.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub compaction: bool,
+}
+
+impl ClientSessions {
+    const fn is_empty(&self) -> bool {
+        self.config_options.is_empty() && !self.notices && !self.compaction
+    }
+}
+
+/// Types of config options beside `select`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct OptionTypes {
+    /// `boolean`.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub boolean: bool,
+}
+
+impl OptionTypes {
+    const fn is_empty(&self) -> bool {
+        !self.boolean
+    }
+}
+
+/// How a client can ask its user.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Elicitation {
+    /// By a form.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub form: bool,
+    /// By a page to visit.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub url: bool,
+}
+
+impl Elicitation {
+    const fn is_empty(&self) -> bool {
+        !self.form && !self.url
+    }
+}
+
+/// What an agent offers to a client.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentCapabilities {
+    /// `session/load`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub load_session: bool,
+    /// What a prompt may hold beside text and links.
+    #[serde(default, deserialize_with = "or_default")]
+    pub prompt_capabilities: PromptCapabilities,
+    /// MCP transports beside stdio.
+    #[serde(default, deserialize_with = "or_default")]
+    pub mcp_capabilities: McpCapabilities,
+    /// Further session methods.
+    #[serde(default, deserialize_with = "or_default")]
+    pub session_capabilities: SessionCapabilities,
+    /// Logging out.
+    #[serde(default, deserialize_with = "or_default")]
+    pub auth: AgentAuth,
+    /// Extension data.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// What a prompt may hold beside text and links.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PromptCapabilities {
+    /// Image blocks.
+    #[serde(default, deserialize_with = "or_default")]
+    pub image: bool,
+    /// Audio blocks.
+    #[serde(default, deserialize_with = "or_default")]
+    pub audio: bool,
+    /// Resource blocks.
+    #[serde(default, deserialize_with = "or_default")]
+    pub embedded_context: bool,
+}
+
+impl PromptCapabilities {
+    /// Whether a prompt may hold that block.
+    pub(in crate::acp) const fn take(self, block: &ContentBlock) -> bool {
+        match block {
+            ContentBlock::Text(_) | ContentBlock::ResourceLink(_) => true,
+            ContentBlock::Image(_) => self.image,
+            ContentBlock::Audio(_) => self.audio,
+            ContentBlock::Resource(_) => self.embedded_context,
+            ContentBlock::Unknown(_) => false,
+        }
+    }
+}
+
+/// MCP transports beside stdio.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct McpCapabilities {
+    /// Streamable HTTP.
+    #[serde(default, deserialize_with = "or_default")]
+    pub http: bool,
+    /// Server-sent events.
+    #[serde(default, deserialize_with = "or_default")]
+    pub sse: bool,
+}
+
+/// Further session methods.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionCapabilities {
+    /// `session/list`.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub list: bool,
+    /// `session/delete`.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub delete: bool,
+    /// `session/resume`.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub resume: bool,
+    /// `session/close`.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub close: bool,
+    /// `additionalDirectories` may be given.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub additional_directories: bool,
+    /// Which `systemPrompt` may be given.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<SystemPromptSupport>,
+}
+
+/// What may be done with a system prompt. It may be appended; anything more is said here.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct SystemPromptSupport {
+    /// Further modes.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "SystemPromptModes::is_empty")]
+    pub mode: SystemPromptModes,
+}
+
+/// Modes of a system prompt beside `append`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct SystemPromptModes {
+    /// `override`: it takes the place of the agent's own.
+    #[serde(
+        rename = "override",
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "no"
+    )]
+    pub replace: bool,
+}
+
+impl SystemPromptModes {
+    const fn is_empty(&self) -> bool {
+        !self.replace
+    }
+}
+
+/// What an agent offers about logins.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct AgentAuth {
+    /// `logout`.
+    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    pub logout: bool,
+}

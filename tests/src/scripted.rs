@@ -1,0 +1,364 @@
+//! An agent that does what the prompt says. The same machine lives in a world and in a process of its own.
+//!
+//! A prompt is steps with `;` between them: `say TEXT`, `chunks N`, `think`, `tool TITLE`, `perm KIND,KIND`,
+//! `stop REASON`, `fail`, `sleep MS`, `hang`, `die CODE`, `env WORD`, `cwd`, `proof TEXT`.
+//!
+//! Flags: `--slow-init MS`, `--noise` (a line of it before the first message), `--ignore-eof`, `--exit CODE` (at
+//! once). A process knows two more, which a world has as [manners](crate::world::Manners): `--trap-term`,
+//! `--grandchild`.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use agentline_core::acp::agent::{self, Agent, Command, Event, Prompted, Reply, TurnKey, Wanted};
+use agentline_core::acp::session::Implementation;
+use agentline_core::acp::update::{Speaker, ToolCall, ToolCallUpdate, Update};
+use agentline_core::acp::{OptionKind, PermissionOption, PermissionOutcome, SessionSetup, StopReason};
+use agentline_core::machine::soonest;
+use agentline_core::rpc::{RpcError, code};
+use agentline_core::{
+    Action, Change, Deadline, Heard, Input, LinkId, Machine, Now, Output, Outputs, Refused, SpawnSpec, Store,
+    Tag, Time,
+};
+
+/// What the agent is started with, as a process is.
+#[derive(Clone, Debug, Default)]
+pub struct Start {
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its working directory.
+    pub cwd: PathBuf,
+    /// Its environment.
+    pub env: Vec<(String, String)>,
+}
+
+impl Start {
+    /// As the child that a world spawns.
+    #[must_use]
+    pub fn of(spec: &SpawnSpec) -> Self {
+        let text = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
+        Self {
+            args: spec.args.iter().map(|arg| text(arg)).collect(),
+            cwd: spec.cwd.clone(),
+            env: spec.env.iter().map(|(name, value)| (text(name), text(value.expose()))).collect(),
+        }
+    }
+
+    /// Whether it was given that flag.
+    #[must_use]
+    pub fn has(&self, flag: &str) -> bool {
+        self.args.iter().any(|arg| arg == flag)
+    }
+
+    fn number(&self, flag: &str) -> Option<u64> {
+        let at = self.args.iter().position(|arg| arg == flag)?;
+        self.args.get(at + 1)?.parse().ok()
+    }
+}
+
+/// The agent.
+pub struct Scripted {
+    agent: Agent,
+    start: Start,
+    asleep: Option<Asleep>,
+    noise: Option<&'static [u8]>,
+    workspace: String,
+    turn: Option<Turn>,
+    out: Outputs<Exits>,
+    gone: bool,
+}
+
+/// Slow to begin: what came meanwhile waits.
+struct Asleep {
+    until: Time,
+    unread: Vec<u8>,
+    ended: bool,
+}
+
+/// The status that the process is to end with. The last event.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Exits(pub i32);
+
+struct Turn {
+    key: TurnKey,
+    steps: VecDeque<String>,
+    wait: Wait,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Wait {
+    Nothing,
+    Until(Time),
+    Permission,
+    Forever,
+    /// Until all is written; then the process ends with that status.
+    Written(i32),
+}
+
+impl Machine for Scripted {
+    type Config = Start;
+    type Command = Command;
+    type Event = Exits;
+
+    fn new(now: Now, start: Start) -> Self {
+        let info =
+            Implementation { name: "scripted".into(), version: "1".into(), ..Implementation::default() };
+        let config = agent::Config { info: Some(info), ..agent::Config::on_stdio() };
+        let slow = start.number("--slow-init").map(|millis| now.mono + Duration::from_millis(millis));
+        let mut scripted = Self {
+            agent: Agent::new(now, config),
+            asleep: slow.map(|until| Asleep { until, unread: Vec::new(), ended: false }),
+            noise: start.has("--noise").then_some(b"this is not JSON\n"),
+            workspace: String::new(),
+            turn: None,
+            out: Outputs::default(),
+            gone: false,
+            start,
+        };
+        scripted.settle(now);
+        scripted
+    }
+
+    fn handle(&mut self, now: Now, input: Input<'_>) {
+        match (&mut self.asleep, input) {
+            (Some(asleep), Input::Link(_, Heard::Bytes(bytes))) => asleep.unread.extend_from_slice(bytes),
+            (Some(asleep), Input::Link(_, Heard::Eof)) => asleep.ended = true,
+            (_, input) => self.agent.handle(now, input),
+        }
+        if let Input::Link(_, Heard::Opened(_)) = input
+            && let Some(code) = self.start.number("--exit")
+        {
+            return self.exit(i32::try_from(code).unwrap_or(1));
+        }
+        if let Some(asleep) = self.asleep.take_if(|asleep| asleep.until <= now.mono) {
+            self.agent.handle(now, Input::Link(LinkId::FIRST, Heard::Bytes(&asleep.unread)));
+            if asleep.ended {
+                self.agent.handle(now, Input::Link(LinkId::FIRST, Heard::Eof));
+            }
+        }
+        if let Some(turn) = &mut self.turn
+            && let Wait::Until(at) = turn.wait
+            && at <= now.mono
+        {
+            turn.wait = Wait::Nothing;
+        }
+        self.settle(now);
+    }
+
+    fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+        let done = self.agent.command(now, command);
+        self.settle(now);
+        done
+    }
+
+    fn poll(&mut self) -> Option<Output<Exits>> {
+        self.out.pop()
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        if self.gone {
+            return None;
+        }
+        let asleep = self.asleep.as_ref().map(|asleep| (asleep.until, "wake up"));
+        let sleep = self.turn.as_ref().and_then(|turn| match turn.wait {
+            Wait::Until(at) => Some((at, "go on")),
+            Wait::Nothing | Wait::Permission | Wait::Forever | Wait::Written(_) => None,
+        });
+        soonest(soonest(asleep, sleep), self.agent.deadline())
+    }
+}
+
+impl Scripted {
+    fn settle(&mut self, now: Now) {
+        loop {
+            self.relay(now);
+            if self.gone || !self.go_on(now) {
+                return;
+            }
+        }
+    }
+
+    /// Passes on what the agent wants, and hears what it was told.
+    fn relay(&mut self, now: Now) {
+        let stays = self.start.has("--ignore-eof");
+        while let Some(output) = self.agent.poll()
+            && !self.gone
+        {
+            match output {
+                Output::Tell(event) => self.hear(now, event),
+                Output::Do(link, Action::Write(bytes)) => {
+                    let noise = self.noise.take().unwrap_or_default();
+                    self.out.act(link, Action::Write([noise, &bytes].concat()));
+                }
+                Output::Do(_, Action::CloseWrite | Action::Close) | Output::End if stays => {}
+                Output::Do(link, action) => self.out.act(link, action),
+                Output::Store(store) => self.out.store(store),
+                Output::End => {
+                    self.gone = true;
+                    self.out.tell(Exits(0));
+                    self.out.end();
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, now: Now, event: Event) {
+        match event {
+            Event::Requested(asked) => {
+                if let Wanted::NewSession(SessionSetup { cwd, .. }) = asked.wanted {
+                    self.workspace = cwd;
+                    let reply = Reply::SessionOpened { session: "s-1".into(), state: Default::default() };
+                    self.ask(now, Command::Reply { request: asked.request, reply });
+                }
+            }
+            Event::Prompted(prompted) => {
+                let Prompted { turn: key, prompt, .. } = *prompted;
+                let text: String = prompt.iter().filter_map(|block| block.as_text()).collect();
+                let steps = text.split(';').map(|step| step.trim().to_owned()).collect();
+                self.turn = Some(Turn { key, steps, wait: Wait::Nothing });
+            }
+            Event::Cancelled(key) => {
+                // Who hangs does not hear it, and who was told `cancelled` finds out by itself.
+                if let Some(Turn { wait: Wait::Until(_), .. }) = self.turn {
+                    self.end(now, key, StopReason::Cancelled);
+                }
+            }
+            Event::TurnOver(_) => self.turn = None,
+            Event::PermissionAnswered(_, outcome) => {
+                if let Some(turn) = &mut self.turn {
+                    turn.wait = Wait::Nothing;
+                    self.say(now, Speaker::Agent, &show(&outcome));
+                }
+            }
+            Event::Initialized(_)
+            | Event::Withdrawn(_)
+            | Event::Served(..)
+            | Event::Crowded
+            | Event::Drained
+            | Event::Notified(_)
+            | Event::Noticed(_)
+            | Event::Closed(_) => {}
+        }
+    }
+
+    /// Takes the next step of the turn; `false`: there is none, or it is not yet time.
+    fn go_on(&mut self, now: Now) -> bool {
+        let Some(turn) = &mut self.turn else { return false };
+        match turn.wait {
+            Wait::Nothing => {}
+            Wait::Written(code) if self.agent.unsent() == 0 => {
+                self.exit(code);
+                return false;
+            }
+            Wait::Until(_) | Wait::Permission | Wait::Forever | Wait::Written(_) => return false,
+        }
+        let (key, step) = (turn.key, turn.steps.pop_front());
+        let Some(step) = step else {
+            self.end(now, key, StopReason::EndTurn);
+            return true;
+        };
+        let (word, rest) = step.split_once(' ').unwrap_or((&step, ""));
+        match word {
+            "say" => self.say(now, Speaker::Agent, rest),
+            "think" => self.say(now, Speaker::Thought, "thinking"),
+            "chunks" => {
+                for number in 0..rest.parse().unwrap_or(0) {
+                    self.say(now, Speaker::Agent, &format!("c{number} "));
+                }
+            }
+            "env" => self.say(now, Speaker::Agent, &self.env(rest)),
+            "cwd" => {
+                let folders = format!("{}|{}", self.start.cwd.display(), self.workspace);
+                self.say(now, Speaker::Agent, &folders);
+            }
+            "tool" => {
+                let call = ToolCall { tool_call_id: "t1".into(), title: rest.into(), ..ToolCall::default() };
+                self.ask(now, Command::Report { turn: key, update: Update::ToolCall(call) });
+            }
+            "perm" => self.ask_permission(now, key, rest),
+            "stop" => self.end(now, key, reason(rest)),
+            "fail" => {
+                self.turn = None;
+                let error = RpcError::new(code::INTERNAL_ERROR, "Internal error");
+                self.ask(now, Command::FailTurn { turn: key, error });
+            }
+            "sleep" => self.wait(Wait::Until(now.mono + Duration::from_millis(rest.parse().unwrap_or(0)))),
+            "hang" => self.wait(Wait::Forever),
+            "die" => self.wait(Wait::Written(rest.parse().unwrap_or(1))),
+            "proof" => {
+                let change = Change::Put { bytes: Vec::from(rest).into(), mode: 0o644 };
+                self.out.store(Store { path: self.start.cwd.join("proof.txt"), change });
+            }
+            _ => self.say(now, Speaker::Agent, &format!("echo: {step}")),
+        }
+        true
+    }
+
+    fn say(&mut self, now: Now, speaker: Speaker, text: &str) {
+        if let Some(turn) = &self.turn {
+            self.ask(now, Command::Say { turn: turn.key, speaker, text: text.into() });
+        }
+    }
+
+    /// The variables with that word in their name.
+    fn env(&self, word: &str) -> String {
+        let word = word.to_ascii_uppercase();
+        let named = self.start.env.iter().filter(|(name, _)| name.to_ascii_uppercase().contains(&word));
+        let mut shown: Vec<String> = named.map(|(name, value)| format!("{name}={value}")).collect();
+        shown.sort();
+        shown.join(",")
+    }
+
+    fn ask_permission(&mut self, now: Now, turn: TurnKey, kinds: &str) {
+        let options = kinds.split(',').filter(|kind| !kind.is_empty()).enumerate();
+        let options = options.map(|(at, kind)| PermissionOption {
+            option_id: format!("{kind}-{at}"),
+            name: kind.into(),
+            kind: serde_json::from_value::<OptionKind>(kind.into()).expect("any text is a kind"),
+        });
+        let tool_call = ToolCallUpdate {
+            tool_call_id: "t1".into(),
+            title: Some("edit".into()),
+            ..ToolCallUpdate::default()
+        };
+        let options = options.collect();
+        self.wait(Wait::Permission);
+        self.ask(now, Command::AskPermission { tag: Tag(1), turn, tool_call, options });
+    }
+
+    fn wait(&mut self, wait: Wait) {
+        if let Some(turn) = &mut self.turn {
+            turn.wait = wait;
+        }
+    }
+
+    fn end(&mut self, now: Now, turn: TurnKey, reason: StopReason) {
+        self.turn = None;
+        self.ask(now, Command::EndTurn { turn, reason });
+    }
+
+    /// What is refused is moot: the client has left, or reads too slowly for a test.
+    fn ask(&mut self, now: Now, command: Command) {
+        let _ = self.agent.command(now, command);
+    }
+
+    /// Ends as a process does: at once.
+    fn exit(&mut self, code: i32) {
+        self.gone = true;
+        self.out.act(LinkId::FIRST, Action::Close);
+        self.out.tell(Exits(code));
+        self.out.end();
+    }
+}
+
+fn reason(word: &str) -> StopReason {
+    serde_json::from_value(word.into()).expect("any word is a reason")
+}
+
+fn show(outcome: &PermissionOutcome) -> String {
+    match outcome {
+        PermissionOutcome::Selected { option_id } => option_id.clone(),
+        PermissionOutcome::Cancelled => "cancelled".into(),
+    }
+}

@@ -1,0 +1,78 @@
+//! Runs in faulty worlds.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use agentline_core::acp::{ContentBlock, SessionSetup, client};
+use agentline_core::subagent::{Allow, Command, Config, Event, Outcome, Policy};
+use agentline_core::{Open, SpawnSpec, Stderr};
+use agentline_tests::{Dice, Faults, Node, World, dice};
+
+use crate::rig::{PROGRAM, agent, watched};
+
+const PROMPTS: [&str; 8] = [
+    "say one; sleep 500; say two",
+    "chunks 40",
+    "perm allow_once,reject_once; say after",
+    "say before; hang",
+    "say bye; die 3",
+    "sleep 2000",
+    "fail",
+    "say a; perm reject_always; perm allow_always; stop refusal",
+];
+
+const FLAGS: [&[&str]; 5] = [&[], &["--slow-init", "700"], &["--ignore-eof"], &["--exit", "4"], &["--noise"]];
+
+/// A run that the dice chose; it has a clock, so that it ends even if nobody cancels it.
+fn config(dice: &mut Dice<'_>) -> Config {
+    let policies = [Policy::Reject, Policy::Allow(Allow::InOrder), Policy::Fail, Policy::Ask];
+    let args = dice.pick(&FLAGS);
+    let spec = SpawnSpec {
+        program: PROGRAM.into(),
+        args: args.iter().map(Into::into).collect(),
+        cwd: "/w".into(),
+        stderr: Stderr::Pipe,
+        ..SpawnSpec::default()
+    };
+    let prompt = vec![ContentBlock::text(*dice.pick(&PROMPTS))];
+    Config {
+        policy: *dice.pick(&policies),
+        timeout: Some(Duration::from_secs(30)),
+        ..Config::new(client::Config::new(Open::spawn(spec)), SessionSetup::in_directory("/w"), prompt)
+    }
+}
+
+#[test]
+fn in_a_faulty_world_every_run_settles_once_and_nobody_is_left_behind() {
+    let mut outcomes = std::collections::BTreeMap::<String, u32>::new();
+    for seed in 0..20_000 {
+        let bytes = dice::noise(seed, 300);
+        let mut dice = Dice::new(&bytes);
+        let config = config(&mut dice);
+        let (cancel, dispose) =
+            (dice.once_in(3).then(|| dice.pause()), dice.once_in(6).then(|| dice.pause()));
+        let mut world = World::new(dice, Faults::ALL);
+        world.program(PROGRAM, agent);
+        let told = Rc::new(RefCell::new(None));
+        let result = told.clone();
+        let node = Node::new(watched(world.now(), config), move |_, event, _| {
+            if let Event::Finished(finished) = event {
+                *result.borrow_mut() = Some(finished.outcome);
+            }
+        });
+        let node = world.add(node);
+        for (span, command) in [(cancel, Command::Cancel), (dispose, Command::Dispose)] {
+            if let Some(span) = span {
+                world.command_in(span, node, command);
+            }
+        }
+        world.run();
+        assert!(world.is_over(node), "seed {seed}");
+        assert_eq!(world.processes(), 0, "seed {seed}");
+        let outcome: Option<Outcome> = told.take();
+        *outcomes.entry(format!("{outcome:?}")).or_default() += 1;
+    }
+    // The faults leave something to test.
+    assert!(outcomes.values().all(|count| *count > 200) && outcomes.len() == 4, "{outcomes:?}");
+}
