@@ -14,6 +14,7 @@ pub mod driver_table;
 pub mod invariants;
 pub mod program;
 pub mod room;
+pub mod runtimes;
 pub mod scripted;
 pub mod split;
 pub mod toy;
