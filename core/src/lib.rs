@@ -93,6 +93,7 @@
 pub mod acp;
 pub mod attach;
 pub mod chat;
+pub mod check;
 pub mod control;
 pub mod discovery;
 pub mod limits;

@@ -1,11 +1,16 @@
 //! Properties as functions of bytes: property tests, fuzz targets and committed corpora call the same ones.
 //! Each panics when its property does not hold.
 
+mod acp;
 mod attach;
 mod control;
+mod trace;
+
+pub use acp::{acp_agent, acp_client, acp_pair, one_pass};
+pub use attach::{attach_caller, attach_server};
+pub use trace::trace;
 
 pub use crate::room::faulty as chat;
-pub use attach::{attach_caller, attach_server};
 
 use agentline_core::lines::{Line, Lines};
 use agentline_core::rpc::{self, Flaw, Frame, Id, Json, RpcError};

@@ -72,6 +72,8 @@ pub enum Choice {
     Old(SessionId),
     /// The one of this workspace that changed last.
     Last,
+    /// None: the run is over when the handshake is done.
+    Nowhere,
 }
 
 /// Something to set before the prompt.
@@ -99,6 +101,8 @@ pub enum Policy {
     Reject,
     /// As `Reject`, and the run is over.
     Fail,
+    /// Nobody: always `cancelled`.
+    Cancel,
 }
 
 /// Which option a permission is given by.

@@ -87,10 +87,10 @@ impl Machine for Run {
     fn handle(&mut self, now: Now, input: Input<'_>) {
         match input {
             Input::Link(link, heard) => {
-                if let Heard::Opened(peer) = heard {
+                let ours = self.client.handle(now, link, heard);
+                if let (true, Heard::Opened(peer)) = (ours, heard) {
                     self.out.tell(Event::Started(peer));
                 }
-                self.client.handle(now, link, heard);
             }
             Input::Hold(hold) => self.client.hold(now, &(), hold),
             Input::Tick | Input::StoreFailed(_) => {}
@@ -256,6 +256,10 @@ impl Run {
         match std::mem::take(&mut self.choice) {
             Choice::New => self.open(now, Which::New),
             Choice::Old(session) => self.open(now, reopen(session, &offers)),
+            Choice::Nowhere => {
+                self.finish(Ending::plain(Outcome::Completed));
+                self.shut_down(now);
+            }
             Choice::Last => {
                 self.state = State::Choosing(None, offers);
                 self.list(now, None);

@@ -50,9 +50,9 @@ impl Ending {
         Self { outcome: Outcome::Error, stop_reason: None, usage: None, error: Some(problem) }
     }
 
-    /// By us, and the agent did not say so itself.
-    pub(crate) const fn aborted() -> Self {
-        Self { outcome: Outcome::Aborted, stop_reason: None, usage: None, error: None }
+    /// As it was to end, and the agent has no word for it.
+    pub(crate) const fn plain(outcome: Outcome) -> Self {
+        Self { outcome, stop_reason: None, usage: None, error: None }
     }
 }
 
@@ -89,6 +89,7 @@ impl Turn {
             Policy::Reject | Policy::Fail => {
                 about.first_of(&[OptionKind::RejectOnce, OptionKind::RejectAlways])
             }
+            Policy::Cancel => None,
         };
         let outcome = option
             .map_or(PermissionOutcome::Cancelled, |option| PermissionOutcome::selected(&*option.option_id));

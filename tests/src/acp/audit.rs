@@ -7,7 +7,7 @@ use agentline_core::acp::agent::{self, Agent, TurnKey};
 use agentline_core::acp::client::{self, Client};
 use agentline_core::lines::{Line, Lines};
 use agentline_core::rpc::{self, Frame, Id};
-use agentline_core::{Action, Heard, Input, LinkId, Output, Refused, Tag};
+use agentline_core::{Action, Heard, Input, Limits, LinkId, Output, Refused, Tag};
 
 use crate::invariants::Audit;
 
@@ -54,6 +54,22 @@ impl<K: Ord + Copy + std::fmt::Debug> Open<K> {
 
     fn close(&mut self, key: K) {
         assert!(self.0.remove(&key), "{key:?} closed, and it was not open");
+    }
+}
+
+impl ClientAudit {
+    /// For a client with these limits.
+    #[must_use]
+    pub fn within(limits: &Limits) -> Self {
+        Self { wire: Wire::within(limits), ..Self::default() }
+    }
+}
+
+impl AgentAudit {
+    /// For an agent with these limits.
+    #[must_use]
+    pub fn within(limits: &Limits) -> Self {
+        Self { wire: Wire::within(limits), ..Self::default() }
     }
 }
 
@@ -256,6 +272,7 @@ impl Audit<Agent> for AgentAudit {
 #[derive(Debug)]
 struct Wire {
     lines: Lines,
+    depth: usize,
     unanswered: BTreeMap<Id, usize>,
     asked: BTreeSet<u64>,
     /// Nothing is promised any more.
@@ -264,16 +281,16 @@ struct Wire {
 
 impl Default for Wire {
     fn default() -> Self {
-        Self {
-            lines: Lines::new(1 << 20),
-            unanswered: BTreeMap::new(),
-            asked: BTreeSet::new(),
-            leaving: false,
-        }
+        Self::within(&Limits::default())
     }
 }
 
 impl Wire {
+    fn within(limits: &Limits) -> Self {
+        let (lines, depth) = (Lines::new(limits.line), limits.depth);
+        Self { lines, depth, unanswered: BTreeMap::new(), asked: BTreeSet::new(), leaving: false }
+    }
+
     fn input(&mut self, input: Input<'_>) {
         match input {
             Input::Link(LinkId::FIRST, Heard::Bytes(bytes)) => {
@@ -297,8 +314,13 @@ impl Wire {
     }
 
     fn heard(&mut self, line: Line<'_>) {
-        let Line::Text(text) = line else { return };
-        let id = match rpc::parse(text, 128) {
+        let text = match line {
+            Line::Text(text) => text,
+            // Answered by an agent, not by a client; of either there may be more than are counted.
+            Line::NotUtf8(_) => "",
+            Line::TooLong => return self.leaving = true,
+        };
+        let id = match rpc::parse(text, self.depth) {
             Frame::Request { id, .. } => id,
             Frame::Malformed(flaw) if flaw.answer.is_some() => flaw.id,
             Frame::Malformed(_)

@@ -4,6 +4,7 @@
 pub mod audit;
 pub mod model;
 pub mod pair;
+pub mod play;
 pub mod replay;
 pub mod rig;
 

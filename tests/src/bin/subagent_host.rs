@@ -20,8 +20,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let here = std::env::current_dir()?;
     let mut providers = Providers::new(&here);
     providers.add(provider)?;
-    let task =
-        Task { prompt: vec![ContentBlock::text(prompt)], parent_cwd: Some(here), ..Task::default() };
+    let task = Task { prompt: vec![ContentBlock::text(prompt)], parent_cwd: Some(here), ..Task::default() };
     let config = providers.plan("acp", task)?;
     let show = |finished: &Finished, closed: Option<&Closed>| {
         let rung = closed.map(|closed| closed.obituary.rung);

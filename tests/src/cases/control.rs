@@ -76,7 +76,8 @@ pub fn control_client(data: &[u8]) {
     let spec = SpawnSpec { program: "server".into(), ..SpawnSpec::default() };
     let config = client::Config::new(Open::spawn(spec));
     let limits = Limits { line: *script.pick(&[1000, 60]), own_requests: 4, ..config.limits };
-    let machine = Checked::<Client>::new(world.now(), (Checks::default(), client::Config { limits, ..config }));
+    let machine =
+        Checked::<Client>::new(world.now(), (Checks::default(), client::Config { limits, ..config }));
     let client = world.add(Node::new(machine.and(Calls::default()), |_, _, _| {}));
     for tag in 0..script.below(12) as u64 {
         // Too many, too soon after a stream, too late: all are refused.
@@ -126,7 +127,14 @@ fn requests(dice: &mut Dice<'_>) -> Vec<String> {
     const COMMANDS: [&str; 7] = ["echo", "fail", "burst", "no.such", "", "\\u0065cho", "\\ud800"];
     const VALUES: [&str; 10] =
         ["3", "null", "{}", "[1,{}]", "\"a\"", "\"\u{2028}\"", "\"\\udc00\"", "1e999", "-0", "[[[[["];
-    const OTHERS: [&str; 6] = ["schemaVersion\":1", "schemaVersion\":2", "requestId\":\"r\"", "requestId\":7", "x\":1", "command\":1"];
+    const OTHERS: [&str; 6] = [
+        "schemaVersion\":1",
+        "schemaVersion\":2",
+        "requestId\":\"r\"",
+        "requestId\":7",
+        "x\":1",
+        "command\":1",
+    ];
     lines(dice, |dice| {
         let command = *dice.pick(&COMMANDS);
         let mut line = format!("{{\"command\":\"{command}\"");

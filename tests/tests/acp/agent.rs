@@ -14,7 +14,8 @@ use agentline_core::acp::{
     Unknown,
 };
 use agentline_core::rpc::RpcError;
-use agentline_core::{Heard, Limits, Refused, Tag};
+use agentline_core::{Action, Heard, Input, Limits, LinkId, Machine, Output, Refused, Tag, Time};
+use agentline_tests::Checked;
 use agentline_tests::acp::Rig;
 use agentline_tests::acp::rig::{CLIENT_OFFERS, OFFERS};
 
@@ -933,7 +934,7 @@ fn at_the_end_of_its_input_an_agent_ends_what_is_open_and_is_gone_at_once() {
 
 #[test]
 fn an_agent_that_leaves_waits_for_a_deaf_client_no_longer_than_its_flush() {
-    let machine = agentline_tests::Checked::new(Default::default(), (Default::default(), plain()));
+    let machine = Checked::new(Default::default(), (Default::default(), plain()));
     let mut rig = Deaf::around(machine);
     rig.hear(Heard::Bytes(
         format!("{}\n", request("0", "initialize", r#"{"protocolVersion":1}"#)).as_bytes(),
@@ -943,30 +944,27 @@ fn an_agent_that_leaves_waits_for_a_deaf_client_no_longer_than_its_flush() {
 }
 
 /// A machine whose writes are never done.
-struct Deaf(agentline_tests::Checked<Agent>);
+struct Deaf(Checked<Agent>);
 
 impl Deaf {
-    fn around(machine: agentline_tests::Checked<Agent>) -> Self {
+    fn around(machine: Checked<Agent>) -> Self {
         let mut deaf = Self(machine);
         deaf.hear(Heard::Opened(Default::default()));
         deaf
     }
 
     fn hear(&mut self, heard: Heard<'_>) {
-        use agentline_core::{Input, LinkId, Machine};
         self.0.handle(Default::default(), Input::Link(LinkId::FIRST, heard));
         while self.0.poll().is_some() {}
     }
 
     fn deadline(&self) -> Option<(Duration, &'static str)> {
-        use agentline_core::{Machine, Time};
         self.0.deadline().map(|(at, why)| (at.since(Time::ZERO), why))
     }
 }
 
 #[test]
 fn who_talks_faster_than_the_client_reads_is_told_to_wait() {
-    use agentline_core::{Input, LinkId, Machine, Output};
     let limits = Limits { unsent_soft: 1000, ..Limits::default() };
     let mut agent = Agent::new(Default::default(), Config { limits, ..plain() });
     let mut told = Vec::new();
@@ -985,9 +983,7 @@ fn who_talks_faster_than_the_client_reads_is_told_to_wait() {
         while let Some(output) = agent.poll() {
             match output {
                 Output::Tell(event) => told.push(event),
-                Output::Do(_, action) => {
-                    writes += usize::from(matches!(action, agentline_core::Action::Write(_)))
-                }
+                Output::Do(_, action) => writes += usize::from(matches!(action, Action::Write(_))),
                 Output::Store(_) | Output::End => {}
             }
         }

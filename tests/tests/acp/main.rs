@@ -3,5 +3,6 @@
 mod agent;
 mod client;
 mod pairs;
+mod properties;
 mod split;
 mod turns;

@@ -4,25 +4,18 @@ use agentline_core::acp::agent::{self, Agent, Reply, Wanted};
 use agentline_core::acp::client::{self, Answer, Client, Which};
 use agentline_core::acp::update::Speaker;
 use agentline_core::acp::{ContentBlock, PermissionOutcome, SessionSetup, StopReason};
-use agentline_core::{Heard, Input, Limits, LinkId, Machine, Now, Open, Peer, Tag};
+use agentline_core::{Limits, Machine, Now, Open, Tag};
+use agentline_tests::split::Wire;
 use agentline_tests::transcripts::{Direction, captures};
 use agentline_tests::{Checks, Dice, dice, split};
 
-/// A machine on a link that is up.
-fn up<M: Machine>(config: M::Config) -> M {
-    let mut machine = M::new(Now::default(), config);
-    while machine.poll().is_some() {}
-    machine.handle(Now::default(), Input::Link(LinkId::FIRST, Heard::Opened(Peer::default())));
-    machine
-}
-
 fn client() -> Client {
     let limits = Limits { line: 1 << 20, ..Limits::default() };
-    up(client::Config { limits, raw: true, ..client::Config::new(Open::Given) })
+    Client::new(Now::default(), client::Config { limits, raw: true, ..client::Config::new(Open::Given) })
 }
 
 fn agent() -> Agent {
-    up(agent::Config::on_stdio())
+    Agent::new(Now::default(), agent::Config::on_stdio())
 }
 
 /// An application that opens a session, prompts it, and says yes to everything.
@@ -75,63 +68,52 @@ fn terse(event: &agent::Event) -> Vec<agent::Command> {
 
 #[test]
 fn every_cut_of_short_dialogues_of_a_client() {
+    const GREETING: &str = "\u{feff}{\"id\":0,\"result\":{\"protocolVersion\":1}}\r\n";
+    const OPENED: &str = "\n{\"id\":1,\"result\":{\"sessionId\":\"s\"}}\n";
     let dialogues = [
-        concat!(
-            "\u{feff}{\"id\":0,\"result\":{\"protocolVersion\":1}}\r\n",
-            "{\"id\":1,\"result\":{\"sessionId\":\"s\"}}\n\n",
-            "{\"id\":2,\"result\":{\"stopReason\":\"end_turn\"}}",
-        ),
-        concat!(
-            "{\"id\":0,\"result\":{\"protocolVersion\":1}}\n{\"id\":1,\"result\":{\"sessionId\":\"é\"}}\n",
-            "{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":\"é\",\"update\":",
-            "{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"中🎉\"}}}}\n",
-        ),
-        concat!(
-            "{\"id\":0,\"result\":{\"protocolVersion\":1}}\n{\"id\":1,\"result\":{\"sessionId\":\"s\"}}\n",
-            "{\"id\":0,\"method\":\"session/request_permission\",\"params\":{\"sessionId\":\"s\",\"toolCall\":",
-            "{\"toolCallId\":\"c\"},\"options\":[{\"optionId\":\"y\",\"name\":\"\",\"kind\":\"\"}]}}\nnoise\n[]",
-        ),
-        "Content-Length: 5\r\n\r\n{}",
-        "{\"id\":0,\"error\":{\"code\":-32000,\"message\":\"m\"}}\n{\"id\":1,\"method\":\"m\"}\n",
+        vec![GREETING, OPENED, "{\"id\":2,\"result\":{\"stopReason\":\"end_turn\"}}"],
+        vec![
+            "{\"id\":0,\"result\":{\"protocolVersion\":1}}\n",
+            "{\"id\":1,\"result\":{\"sessionId\":\"é\"}}\n",
+            "{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":\"é\",\"update\":{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"中🎉\"}}}}\n",
+        ],
+        vec![
+            GREETING,
+            OPENED,
+            "{\"id\":0,\"method\":\"session/request_permission\",\"params\":{\"sessionId\":\"s\",\"toolCall\":{\"toolCallId\":\"c\"},\"options\":[{\"optionId\":\"y\",\"name\":\"\",\"kind\":\"\"}]}}\nnoise\n[]",
+        ],
+        vec!["Content-Length: 5\r\n\r\n{}"],
+        vec!["{\"id\":0,\"error\":{\"code\":-32000,\"message\":\"m\"}}\n{\"id\":1,\"method\":\"m\"}\n"],
     ];
     for dialogue in dialogues {
-        split::every_cut(dialogue.as_bytes(), &Checks::default(), client, eager);
+        split::every_cut(&Wire::new(dialogue), &Checks::default(), client, eager);
     }
 }
 
 #[test]
 fn every_cut_of_short_dialogues_of_an_agent() {
     let dialogues = [
-        concat!(
+        vec![
             "{\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1}}\n",
             "{\"id\":\"é\",\"method\":\"session/new\",\"params\":{\"cwd\":\"/中\"}}\r\n\n",
             "{\"id\":2,\"method\":\"session/prompt\",\"params\":{\"sessionId\":\"s\",\"prompt\":[]}}",
-        ),
-        "{\"id\":1,\"method\":\"x\"}\n[]\n42\n{\"id\":1.5,\"method\":\"x\"}\n{\"method\":\"x\"}\nnoise\n{\"id\":7}\n{",
+        ],
+        vec![
+            "{\"id\":1,\"method\":\"x\"}\n[]\n42\n{\"id\":1.5,\"method\":\"x\"}\n{\"method\":\"x\"}\nnoise\n{\"id\":7}\n{",
+        ],
     ];
     for dialogue in dialogues {
-        split::every_cut(dialogue.as_bytes(), &Checks::default(), agent, terse);
+        split::every_cut(&Wire::new(dialogue), &Checks::default(), agent, terse);
     }
 }
 
 #[test]
 fn random_cuts_of_real_transcripts() {
-    let mut seed = 0;
-    for (name, lines) in captures("acp") {
-        for (direction, role) in [(Direction::Out, "client"), (Direction::In, "agent")] {
-            let spoken = lines.iter().filter(|line| line.dir == direction && !line.line.starts_with('<'));
-            let wire: String = spoken.map(|line| format!("{}\n", line.line)).collect();
-            for _ in 0..3 {
-                seed += 1;
-                let bytes = dice::noise(seed, 100);
-                let mut dice = Dice::new(&bytes);
-                println!("{name}, {role}, seed {seed}");
-                if role == "client" {
-                    split::some_cuts(wire.as_bytes(), &mut dice, &Checks::default(), client, eager);
-                } else {
-                    split::some_cuts(wire.as_bytes(), &mut dice, &Checks::default(), agent, terse);
-                }
-            }
-        }
+    for (run, seed) in captures("acp").iter().zip(0..) {
+        let bytes = dice::noise(seed, 200);
+        let mut dice = Dice::new(&bytes);
+        println!("{}", run.name);
+        split::some_cuts(&run.spoken(Direction::Out), &mut dice, &Checks::default(), client, eager);
+        split::some_cuts(&run.spoken(Direction::In), &mut dice, &Checks::default(), agent, terse);
     }
 }

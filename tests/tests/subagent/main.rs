@@ -1,6 +1,7 @@
 //! One delegated task, one fresh child: in a world in virtual time, and with real processes on each runtime.
 
 mod cases;
+mod checks;
 mod moments;
 mod providers;
 mod rig;

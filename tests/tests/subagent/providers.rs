@@ -19,11 +19,7 @@ fn scripted() -> Provider {
 }
 
 fn task(cwd: &Path, prompt: &str) -> Task {
-    Task {
-        prompt: vec![ContentBlock::text(prompt)],
-        parent_cwd: Some(cwd.to_owned()),
-        ..Task::default()
-    }
+    Task { prompt: vec![ContentBlock::text(prompt)], parent_cwd: Some(cwd.to_owned()), ..Task::default() }
 }
 
 #[test]
@@ -71,7 +67,10 @@ fn a_configuration_that_cannot_be_meant_is_refused_when_it_is_read() {
     let config = |text| Some(Unstartable::Config(text));
     let graces = config("a grace is between 1 and 2147483647 milliseconds");
     assert_eq!(load(serde_json::json!({ "command": "" })), config("the command is empty"));
-    assert_eq!(load(serde_json::json!({ "command": "a", "cwd": "" })), config("the working directory is empty"));
+    assert_eq!(
+        load(serde_json::json!({ "command": "a", "cwd": "" })),
+        config("the working directory is empty")
+    );
     assert_eq!(load(serde_json::json!({ "command": "a", "disposeGraceMs": 0 })), graces);
     assert_eq!(load(serde_json::json!({ "command": "a", "disposeEofGraceMs": 2_147_483_648_u64 })), graces);
     let missing = Unstartable::BadDirectory(dir.path().join("sub"));
@@ -87,7 +86,8 @@ fn the_configured_folder_counts_for_more_than_the_asker_s_and_only_text_is_passe
     let mut providers = Providers::new(dir.path());
     providers.add(Provider { cwd: Some(".".into()), ..scripted() }).unwrap();
     let mut task = task(Path::new("/"), "text");
-    task.prompt.push(serde_json::from_str(r#"{"type":"resource_link","name":"x","uri":"file:///x"}"#).unwrap());
+    task.prompt
+        .push(serde_json::from_str(r#"{"type":"resource_link","name":"x","uri":"file:///x"}"#).unwrap());
     let subagent::Config { setup, prompt, client, .. } = providers.plan("acp", task).unwrap();
     assert_eq!(Path::new(&setup.cwd), dir.path().join("."));
     assert_eq!(prompt, [ContentBlock::text("text")]);
@@ -114,7 +114,8 @@ fn only_given_credentials_reach_the_child_and_its_proof_lands_where_we_work() {
 fn a_subagent_is_cancelled_from_another_thread_and_disposed_of_twice() {
     let mut providers = Providers::new(Path::new("/"));
     providers.add(scripted()).unwrap();
-    let mut agent = Subagent::start(providers.plan("acp", task(Path::new("/"), "sleep 600000")).unwrap()).unwrap();
+    let mut agent =
+        Subagent::start(providers.plan("acp", task(Path::new("/"), "sleep 600000")).unwrap()).unwrap();
     let handle = agent.handle();
     let cancels = thread::spawn(move || handle.command(subagent::Command::Cancel));
     assert_eq!(agent.result().outcome, Outcome::Aborted);
