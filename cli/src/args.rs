@@ -60,6 +60,9 @@ pub(crate) enum Verb {
     /// Find, add and switch agents
     #[command(subcommand)]
     Agent(Agent),
+    /// Speak into a session that runs in another terminal
+    #[command(subcommand)]
+    Attach(crate::attach::Attach),
     /// Be a scripted agent on stdin and stdout
     DemoAgent(DemoAgent),
     /// Print a completion script for a shell
@@ -270,7 +273,7 @@ impl Global {
 }
 
 /// `500ms`, `10s`, `5m`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let seconds = || text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let span = seconds().map_or_else(|| humantime::parse_duration(text), Ok);
     match span {

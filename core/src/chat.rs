@@ -24,9 +24,7 @@ use crate::acp::{Closed, ContentBlock, Notice, PermissionOutcome, RequestKey, Se
 use crate::attach::presence::Attachment;
 use crate::attach::server::{self, Server, Why};
 use crate::attach::{Injection, PromptId};
-use crate::machine::{
-    Deadline, Heard, Ids, Input, LinkId, Machine, Now, Output, Outputs, Refused, Tag, soonest,
-};
+use crate::machine::{Deadline, Heard, Ids, Input, Machine, Now, Output, Outputs, Refused, Tag, soonest};
 use crate::nest::{Nest, Told};
 use crate::problem::Phase;
 use crate::subagent::answer::Answer as Kept;
