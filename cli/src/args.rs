@@ -80,13 +80,15 @@ pub(crate) enum Verb {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  agentline run \"hello\"                          the built-in demo agent: no model, no key
-  agentline run --agent gemini -C ~/proj \"…\"     an agent that is installed
-  agentline run -e KEY \"…\" -- ./my-agent --acp   any command that speaks ACP
-  git diff | agentline run -q --agent gemini -   the prompt from stdin, nothing but the answer
+  agentline run \"hello\"                         the built-in demo agent: no key
+  agentline run --agent gemini -C ~/proj \"…\"    an agent that is installed
+  agentline run -e KEY \"…\" -- ./my-agent --acp  any command that speaks ACP
+  git diff | agentline run -q -                 the prompt from stdin
 
-Exit codes: 0 completed, 1 failed, 2 usage, 3 no such agent, 5 agent trouble, 6 permission refused by
---permission fail, 7 needs a login, 124 a clock expired, 130 cancelled.")]
+Exit codes:
+  0 completed  1 failed  2 usage  3 no such agent  5 agent trouble
+  6 refused by --permission fail  7 needs a login  124 a clock expired
+  130 cancelled")]
 pub(crate) struct Run {
     /// The task; `-`, or nothing when stdin is no terminal, reads it from stdin
     #[arg(conflicts_with = "prompt_file")]

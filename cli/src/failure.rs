@@ -10,11 +10,7 @@ use crate::output::{In, Paint, plain, span};
 
 /// A problem of a command that runs no agent.
 pub(crate) fn explain(problem: &Problem, paint: Paint) -> String {
-    let mut text = format!("{} {}", In(paint.bad, "✗"), plain(&problem.message));
-    if let Some(hint) = &problem.hint {
-        let _ = write!(text, "\n  try: {}", plain(hint));
-    }
-    text
+    Advice::default().explain(problem, "the agent", None, false, paint)
 }
 
 /// What can be said about a run beyond what the core knows of it.
@@ -67,9 +63,7 @@ impl Advice {
             None => problem.message.clone(),
         };
         let mut text = format!("{} {}", In(paint.bad, "✗"), plain(&message));
-        if let (Kind::Exited | Kind::Signalled | Kind::Protocol | Kind::NeedsLogin, Some(took)) =
-            (problem.kind, took)
-        {
+        if let (Kind::Exited | Kind::Signalled, Some(took)) = (problem.kind, took) {
             let _ = write!(text, " after {}", span(took));
         }
         if let Some(tail) = problem.stderr_tail.as_deref().filter(|_| stderr) {

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 use std::path::Path;
+use std::time::Duration;
 
 use agentline_core::acp::client::{self, Timeouts};
 use agentline_core::acp::content::ContentBlock;
@@ -12,7 +13,6 @@ use agentline_core::problem::Problem;
 use agentline_core::subagent::env::{Scrubbed, scrub};
 use agentline_core::subagent::{Allow, Choice, Config, Policy, Setting};
 use agentline_core::{Graces, Open, Secret, SpawnSpec, Stderr};
-use std::time::Duration;
 
 use crate::args::{Permission, Run};
 use crate::failure::Whose;

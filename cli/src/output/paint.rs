@@ -48,6 +48,15 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if text.contains(is_obeyed) { text.replace(is_obeyed, "\u{fffd}").into() } else { text.into() }
 }
 
+/// Text of an agent on lines of its own, for a terminal that has nothing to obey in it.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    let is_obeyed = |letter: char| is_obeyed(letter) && !matches!(letter, '\n' | '\t');
+    if !text.contains(is_obeyed) {
+        return text.into();
+    }
+    text.replace("\r\n", "\n").replace(is_obeyed, "\u{fffd}").into()
+}
+
 /// What a terminal acts upon instead of showing it, or shows in another place.
 fn is_obeyed(letter: char) -> bool {
     letter.is_control()
@@ -128,6 +137,7 @@ mod tests {
     fn a_terminal_has_nothing_to_obey() {
         assert_eq!(plain("\u{1b}[2Jrm\r\n\u{202e}x"), "\u{fffd}[2Jrm\u{fffd}\u{fffd}\u{fffd}x");
         assert_eq!(plain("plain 中 🎉"), "plain 中 🎉");
+        assert_eq!(printable("a\r\n\tb\u{1b}]0;x\u{7}\n"), "a\n\tb\u{fffd}]0;x\u{fffd}\n");
     }
 
     #[test]

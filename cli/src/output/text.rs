@@ -1,6 +1,6 @@
 //! For people: the answer on stdout, as it arrives; everything else on stderr.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use agentline_core::subagent::{By, Decision, Event, Finished, Outcome, Verdict};
 
 use super::notes::Notes;
 use super::out::Out;
-use super::paint::{In, Paint, fit, pad, plain, span, width};
+use super::paint::{In, Paint, fit, pad, plain, printable, span, width};
 use super::tools::{Ended, Tools};
 use super::{Screen, Start};
 use crate::failure::Advice;
@@ -22,13 +22,16 @@ pub(crate) struct Text {
     out: Out,
     notes: Notes,
     quiet: bool,
+    /// Stdout is a terminal.
+    terminal: bool,
     /// Whether the answer is in the middle of a line.
     open_line: bool,
     name: String,
     tools: Tools,
     plan: Vec<String>,
     stderr: Stderr,
-    bad_lines: usize,
+    /// A line was no message, and that was said.
+    warned: bool,
     /// Nothing once it is over.
     doing: String,
     advice: Rc<Advice>,
@@ -47,12 +50,13 @@ impl Text {
             out: Out::default(),
             notes,
             quiet,
+            terminal: io::stdout().is_terminal(),
             open_line: false,
             name: String::new(),
             tools: Tools::default(),
             plan: Vec::new(),
             stderr: Stderr::Kept(String::new()),
-            bad_lines: 0,
+            warned: false,
             doing: String::new(),
             advice,
         }
@@ -96,7 +100,8 @@ impl Text {
 
     fn say(&mut self, text: &str) {
         if let Some(last) = text.chars().next_back() {
-            self.out.write(text);
+            // In a pipe it is data. On a terminal it could forge a question of ours.
+            self.out.write(&if self.terminal { printable(text) } else { text.into() });
             self.open_line = last != '\n';
         }
     }
@@ -241,13 +246,12 @@ impl Text {
     }
 
     fn noticed(&mut self, notice: &Notice) {
-        if let Notice::BadLine { start, .. } = notice {
-            self.bad_lines += 1;
-            if self.bad_lines == 1 {
-                let columns = self.notes.columns().saturating_sub(1);
-                let line = format!("  ! not a message, ignored: {}", plain(start));
-                self.note(&In(self.paint().dim, fit(&line, columns)).to_string());
-            }
+        if let Notice::BadLine { start, .. } = notice
+            && !std::mem::replace(&mut self.warned, true)
+        {
+            let columns = self.notes.columns().saturating_sub(1);
+            let line = format!("  ! not a message, ignored: {}", plain(start));
+            self.note(&In(self.paint().dim, fit(&line, columns)).to_string());
         }
     }
 

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The result is told when the turn ends, before the teardown. What fails without an answer of the agent is told
-//! when the child is gone, since how it went is part of the reason. Either way it is told exactly once.
+//! when the child is gone, since how it went is part of the reason. Either way it is told exactly once. A run
+//! that goes [nowhere](Choice::Nowhere) has its result with the handshake.
 
 pub(crate) mod answer;
 mod api;

@@ -34,6 +34,9 @@ pub struct Provider {
     /// Variables laid over the scrubbed environment.
     #[serde(default)]
     pub env: std::collections::BTreeMap<String, crate::secret::Secret<String>>,
+    /// What becomes of its standard error.
+    #[serde(default)]
+    pub stderr: Stderr,
     /// Milliseconds from the end of its stdin until SIGTERM.
     #[serde(default = "eof_grace")]
     pub dispose_eof_grace_ms: u64,
@@ -124,7 +127,9 @@ impl Provider {
         if !is_sane(self.dispose_eof_grace_ms) || !is_sane(self.dispose_grace_ms) {
             return Err(Unstartable::Config("a grace is between 1 and 2147483647 milliseconds"));
         }
-        self.cwd = self.cwd.map(|cwd| enter(&started_in.join(cwd), can_enter)).transpose()?;
+        // By its components, so that "." leaves no trace.
+        let absolute = |cwd| started_in.join(cwd).components().collect::<PathBuf>();
+        self.cwd = self.cwd.map(|cwd| enter(&absolute(cwd), can_enter)).transpose()?;
         Ok(self)
     }
 
@@ -154,7 +159,7 @@ impl Provider {
             args: self.args.iter().map(OsString::from).collect(),
             cwd,
             env: env::scrub(ours, given).env,
-            stderr: Stderr::Inherit,
+            stderr: self.stderr,
         };
         let client = client::Config {
             graces: Graces {

@@ -38,7 +38,7 @@ pub struct Run {
 enum State {
     Connecting,
     /// Looking for the latest session of the workspace.
-    Choosing(Option<SessionInfo>, AgentCapabilities),
+    Choosing(Search),
     Opening,
     Applying(SessionId, SessionState),
     Running(SessionId),
@@ -46,6 +46,15 @@ enum State {
     Lost(Lost),
     /// The result is told.
     Told,
+}
+
+/// A walk through the agent's list of sessions.
+#[derive(Debug)]
+struct Search {
+    latest: Option<SessionInfo>,
+    offers: AgentCapabilities,
+    /// How many more pages are looked at.
+    pages: u32,
 }
 
 /// Whether the run was ended from our side, and why.
@@ -261,7 +270,7 @@ impl Run {
                 self.shut_down(now);
             }
             Choice::Last => {
-                self.state = State::Choosing(None, offers);
+                self.state = State::Choosing(Search { latest: None, offers, pages: PAGES });
                 self.list(now, None);
             }
         }
@@ -297,15 +306,17 @@ impl Run {
     }
 
     fn listed(&mut self, now: Now, list: SessionList) {
-        let State::Choosing(best, offers) = &mut self.state else { return };
+        let State::Choosing(search) = &mut self.state else { return };
         let here = list.sessions.into_iter().filter(|session| session.cwd == self.setup.cwd);
+        let known = search.latest.take().into_iter().chain(here);
         // ISO 8601 in UTC sorts as text.
-        *best = best.take().into_iter().chain(here).max_by(|a, b| a.updated_at.cmp(&b.updated_at));
-        if let Some(cursor) = list.next_cursor {
+        search.latest = known.max_by(|a, b| a.updated_at.cmp(&b.updated_at));
+        search.pages -= 1;
+        if let Some(cursor) = list.next_cursor.filter(|_| search.pages > 0) {
             return self.list(now, Some(cursor));
         }
-        if let Some(session) = best.take() {
-            let which = reopen(session.session_id, offers);
+        if let Some(session) = search.latest.take() {
+            let which = reopen(session.session_id, &search.offers);
             return self.open(now, which);
         }
         let message = format!("the agent has no session in {}", self.setup.cwd);
@@ -424,5 +435,7 @@ fn reopen(session: SessionId, offers: &AgentCapabilities) -> Which {
     }
 }
 
+/// Pages of the agent's list of sessions that are looked at: a list may have no end.
+const PAGES: u32 = 100;
 /// One request of the run is open at a time.
 const STEP: Tag = Tag(0);

@@ -1,8 +1,10 @@
 //! ACP, both roles, held to the specification and to what real peers do.
 
 mod agent;
+mod captures;
 mod client;
 mod pairs;
 mod properties;
 mod split;
+mod surprises;
 mod turns;

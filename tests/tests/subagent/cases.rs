@@ -7,7 +7,7 @@ use agentline_core::link::Rung;
 use agentline_core::problem::{AgentExit, Kind, Phase};
 use agentline_core::subagent::provider::{Permission, Provider, Task};
 use agentline_core::subagent::{By, Command, Config, Event, Outcome, Verdict};
-use agentline_core::{Exit, Group};
+use agentline_core::{Exit, Group, Stderr};
 use tempfile::TempDir;
 
 use crate::rig::{Play, Seen};
@@ -94,6 +94,7 @@ fn case(name: impl Into<String>, prompt: &'static str) -> Case {
         cwd: None,
         permission: Permission::Reject,
         env: std::collections::BTreeMap::new(),
+        stderr: Stderr::Inherit,
         dispose_eof_grace_ms: 50,
         dispose_grace_ms: 40,
     };
@@ -201,6 +202,7 @@ fn permissions() -> Vec<Case> {
     vec![
         // Differs: the published client answers `cancelled`, which the protocol keeps for cancelled turns.
         case("reject takes what rejects once", USUAL, "reject_once-0", rejected),
+        case("and not what rejects for good", "perm reject_always,reject_once", "reject_once-1", rejected),
         case("or else what rejects for good", "perm allow_once,reject_always", "reject_always-1", rejected),
         case("or else nothing", "perm allow_once", "cancelled", cancelled),
         case("reject knows nothing of kinds to come", "perm reject_some", "cancelled", cancelled),

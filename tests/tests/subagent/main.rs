@@ -5,6 +5,7 @@ mod checks;
 mod moments;
 mod providers;
 mod rig;
+mod sessions;
 mod worlds;
 
 use cases::cases;

@@ -54,7 +54,7 @@ impl Hand {
         self.hear(Heard::Bytes(format!("{}\n", line.replace('\n', " ")).as_bytes()));
     }
 
-    fn command(&mut self, command: Command) -> Result<(), Refused> {
+    pub(crate) fn command(&mut self, command: Command) -> Result<(), Refused> {
         let done = self.run.command(self.now, command);
         self.drain();
         done
@@ -249,6 +249,34 @@ fn the_clock_of_the_whole_run_ends_it_and_does_not_overtake_a_failure() {
     hand.line(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}}"#);
     hand.wait(Duration::from_secs(60));
     assert_eq!((hand.problem().kind, hand.problem().phase), (Kind::Rpc, Phase::Session));
+}
+
+#[test]
+fn the_first_reason_to_end_a_run_counts() {
+    let timed = Config { timeout: Some(Duration::from_secs(5)), ..config() };
+    let mut hand = Hand::after(timed, &[]);
+    hand.command(Command::Cancel).unwrap();
+    hand.wait(Duration::from_secs(30));
+    hand.gone(Exit::Signal(9));
+    assert_eq!(hand.finished().expect("a result").outcome, Outcome::Aborted);
+}
+
+#[test]
+fn a_turn_that_lasts_too_long_is_cancelled_once() {
+    for cancelled in [false, true] {
+        let mut config = config();
+        config.client.timeouts.turn = Some(Duration::from_secs(20));
+        config.client.timeouts.cancel = None;
+        let mut hand = Hand::after(config, &[GREETING, SESSION]);
+        hand.wait(Duration::from_secs(19));
+        if cancelled {
+            hand.command(Command::Cancel).unwrap();
+        }
+        assert!(hand.finished().is_none());
+        hand.wait(Duration::from_secs(1));
+        assert_eq!(hand.finished().expect("a result").outcome == Outcome::Aborted, cancelled);
+        assert_eq!(hand.wrote.matches("session/cancel").count(), 1);
+    }
 }
 
 #[test]

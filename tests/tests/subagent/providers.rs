@@ -5,6 +5,7 @@ use std::process::Command;
 use std::thread;
 
 use agentline_blocking::{Providers, Subagent};
+use agentline_core::Stderr;
 use agentline_core::acp::ContentBlock;
 use agentline_core::subagent::provider::{Provider, Task, Unstartable};
 use agentline_core::subagent::{self, Outcome};
@@ -89,10 +90,10 @@ fn the_configured_folder_counts_for_more_than_the_asker_s_and_only_text_is_passe
     task.prompt
         .push(serde_json::from_str(r#"{"type":"resource_link","name":"x","uri":"file:///x"}"#).unwrap());
     let subagent::Config { setup, prompt, client, .. } = providers.plan("acp", task).unwrap();
-    assert_eq!(Path::new(&setup.cwd), dir.path().join("."));
+    assert_eq!(setup.cwd, dir.path().display().to_string());
     assert_eq!(prompt, [ContentBlock::text("text")]);
     let agentline_core::Open::Spawn(spec) = client.open else { panic!("a child") };
-    assert_eq!(spec.cwd, Path::new(&setup.cwd));
+    assert_eq!((&*spec.cwd, spec.stderr), (dir.path(), Stderr::Inherit));
 }
 
 #[test]
