@@ -30,9 +30,9 @@ pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<Exi
     let task = Task::new(args)?;
     let trace = args.trace.as_deref().map(|file| Trace::new(file, notes)).transpose()?;
     if !global.quiet {
-        task.warn(notes);
+        task.variables.warn(notes);
     }
-    let mut start = Start::unknown(args);
+    let mut start = Start::unknown(&args.child);
     let plan = task.plan(args, &mut start);
     let advice = Rc::new(Advice {
         whose: plan.as_ref().map(|plan| plan.whose.clone()).unwrap_or_default(),

@@ -88,6 +88,19 @@ pub(crate) fn pad(text: &str, columns: usize) -> String {
     format!("{text}{:missing$}", "")
 }
 
+/// Rows for a terminal: aligned, and no line longer than the screen is wide.
+pub(crate) fn table<const N: usize>(rows: &[[String; N]], columns: usize) -> String {
+    let widths: [usize; N] =
+        std::array::from_fn(|column| rows.iter().map(|row| width(&row[column])).max().unwrap_or_default());
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| pad(cell, width)).collect();
+        text += &fit(cells.join("  ").trim_end(), columns);
+        text.push('\n');
+    }
+    text
+}
+
 /// A span as people say it.
 pub(crate) fn span(span: Duration) -> String {
     let seconds = span.as_secs();
