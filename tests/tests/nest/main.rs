@@ -194,13 +194,13 @@ fn the_links_of_a_child_that_is_gone_are_nobodys() {
 fn pass_on(hold: bool, faults: Faults, data: &[u8]) -> (usize, usize) {
     const LINES: usize = 30_000;
     let mut world = World::new(Dice::new(data), faults);
-    world.rude_program("talker", Manners::default(), |now, _| {
+    world.rude_program("talker", |_| Manners::default(), |now, _| {
         Node::<Hose>::new(Checked::new(now, (CHECKS, LINES)), |_, (), _| {})
     });
     let heard = Rc::new(Cell::new(0));
     let count = heard.clone();
     let slow = Manners { slow: Duration::from_millis(10), ..Manners::default() };
-    world.rude_program("listener", slow, move |now, _| {
+    world.rude_program("listener", move |_| slow, move |now, _| {
         let start = Start { how: Some(Open::Given), limits: Limits::default(), graces: Graces::default() };
         let count = count.clone();
         Node::<Talk>::new(Checked::new(now, (CHECKS, start)), move |_, heard, _| {
