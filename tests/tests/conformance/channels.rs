@@ -6,14 +6,13 @@ use agentline_core::acp::client::{Command, Which};
 use agentline_core::acp::{Client, ContentBlock, PermissionOutcome, SessionSetup, client};
 use agentline_core::attach::{AgentInfo, Injection, PromptId, Target, presence};
 use agentline_core::control::{Answer, Request};
-use agentline_core::rpc::Json;
 use agentline_core::subagent::{self, Run};
 use agentline_core::{Address, Open, Tag, attach, control};
 use agentline_tests::scenario::{Cast, Role, Scenario};
 use agentline_tests::scripted::{self, Scripted};
 use serde_json::json;
 
-use super::children::LONG;
+use super::children::{LONG, SHORT, SHORT_EOF};
 use super::{AGENT, child};
 
 pub(super) const SCENARIOS: &[Scenario] = &[
@@ -23,23 +22,21 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         shows: &["ready", "session_opened", "permission_asked", "allow_once-0", "turn_ended", r#""rung":"eof""#],
     },
     Scenario {
-        name: "acp: an agent that writes noise, keeps a grandchild and ignores SIGTERM",
-        cast: |dir| {
-            let habits = ["--noise", "--grandchild"];
-            Cast::alone(client(dir, child(AGENT, dir, &habits)))
-        },
-        shows: &["noticed", "ready", "turn_ended", r#""rung":"term""#],
+        name: "acp: an agent writes noise before its first message",
+        cast: |dir| Cast::alone(client(dir, child(AGENT, dir, &["--noise"]))),
+        shows: &["noticed", "ready", "turn_ended", "closed"],
     },
     Scenario {
-        name: "acp: an agent dies in the middle of a turn",
+        name: "acp: an agent dies in the middle of a turn, and a grandchild keeps its pipe",
         cast: |dir| {
             let setup = SessionSetup::in_directory(&*dir.to_string_lossy());
-            let role = Role::<Client>::new(config(child(AGENT, dir, &[])))
+            let open = child(AGENT, dir, &["--grandchild"]);
+            let role = Role::<Client>::new(client::Config { graces: SHORT_EOF, ..config(open) })
                 .at("ready", [Command::OpenSession { tag: Tag(1), which: Which::New, setup }])
                 .at("session_opened", [prompt("say hello; die 3")]);
             Cast::alone(role)
         },
-        shows: &["hello", "turn_ended", "disconnected", r#""exit":{"code":3}"#],
+        shows: &["hello", "turn_ended", "closed", r#""exit":{"code":3}"#, r#""rung":"term""#],
     },
     Scenario {
         name: "acp: client and agent over a socket",
@@ -64,8 +61,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
             let setup = SessionSetup::in_directory(&*dir.to_string_lossy());
             let prompt = vec![ContentBlock::text("say hello; hang")];
             let mut client = config(child(AGENT, dir, &["--ignore-eof"]));
-            client.graces.eof = super::children::SHORT;
-            client.timeouts.cancel = Some(super::children::SHORT);
+            client.graces.eof = SHORT;
+            client.timeouts.cancel = Some(SHORT);
             let role = Role::<Run>::new(subagent::Config::new(client, setup, prompt));
             Cast::alone(role.at("hello", [subagent::Command::Cancel]))
         },

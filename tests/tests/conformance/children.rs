@@ -61,17 +61,12 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "a grandchild that keeps the pipe is terminated",
-        cast: |dir| talk(SHORT_EOF, dir, &["--grandchild", "say up; eof; exit 0"], LEAVE),
-        shows: &[r#""exit":{"code":0},"failed":null,"group":"gone","rung":"term""#],
-    },
-    Scenario {
-        name: "a grandchild that keeps the pipe of a child that left is terminated",
         cast: |dir| talk(SHORT_EOF, dir, &["--grandchild", "say up; exit 5"], &[]),
         shows: &["ended", r#""exit":{"code":5},"failed":null,"group":"gone","rung":"term""#],
     },
     Scenario {
         name: "a grandchild that ignores SIGTERM is killed",
-        cast: |dir| talk(SHORT_TERM, dir, &["--trap-term", "--grandchild", "say up; eof; exit 0"], LEAVE),
+        cast: |dir| talk(SHORT_TERM, dir, &["--trap-term", "--grandchild", "say up; exit 0"], &[]),
         shows: &[r#""exit":{"code":0},"failed":null,"group":"gone","rung":"kill""#],
     },
     Scenario {
@@ -155,5 +150,5 @@ pub(super) const LONG: Graces = {
     Graces { open: long, flush: long, eof: long, term: long, reap: long, drain: long }
 };
 pub(super) const SHORT: Duration = Duration::from_millis(30);
-const SHORT_EOF: Graces = Graces { flush: SHORT, eof: SHORT, drain: SHORT, ..LONG };
+pub(super) const SHORT_EOF: Graces = Graces { flush: SHORT, eof: SHORT, drain: SHORT, ..LONG };
 const SHORT_TERM: Graces = Graces { term: SHORT, ..SHORT_EOF };
