@@ -72,11 +72,11 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         name: "control: a call and a stream",
         cast: |dir| {
             let address = Address(dir.join("s/control"));
-            let key = |number| serde_json::from_value(json!({"connection": 0, "number": number})).expect("a key");
+            let key = |number| serde_json::from_value(json!({"connection": 1, "number": number})).expect("a key");
             let answer = move |number, answer| control::server::Command::Answer(key(number), answer);
             let host = Role::<control::Server>::new(control::server::Config::new(address.clone()))
-                .at("requested", [answer(0, Answer::reply(&"pong"))])
-                .at("requested", [answer(1, Answer::frame(&1)), answer(1, Answer::End("completed".into()))])
+                .at("requested", [answer(1, Answer::reply(&"pong"))])
+                .at("requested", [answer(2, Answer::frame(&1)), answer(2, Answer::End("completed".into()))])
                 .farewell(control::server::Command::Shutdown("done".into()));
             let call = |tag, command: &str| {
                 control::client::Command::Call(Tag(tag), Request { command: command.into(), args: None })
