@@ -136,7 +136,9 @@ where
             for command in app.hear(&event) {
                 let _ = driver.command(command);
             }
-            begin.take().map(|begin| begin());
+            if let Some(begin) = begin.take() {
+                begin();
+            }
         }
     }
 
@@ -164,7 +166,9 @@ where
                 for command in app.hear(&event) {
                     let _ = events.command(command);
                 }
-                begin.take().map(|begin| begin());
+                if let Some(begin) = begin.take() {
+                    begin();
+                }
             }
         };
         Box::pin(async move {
