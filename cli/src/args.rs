@@ -60,6 +60,9 @@ pub(crate) enum Verb {
     /// Find, add and switch agents
     #[command(subcommand)]
     Agent(Agent),
+    /// Speak into a session that runs in another terminal
+    #[command(subcommand)]
+    Attach(crate::attach::Attach),
     /// Be a scripted agent on stdin and stdout
     DemoAgent(DemoAgent),
     /// Print a completion script for a shell
@@ -77,35 +80,24 @@ pub(crate) enum Verb {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  agentline run \"hello\"                          the built-in demo agent: no model, no key
-  agentline run --agent gemini -C ~/proj \"…\"     an agent that is installed
-  agentline run -e KEY \"…\" -- ./my-agent --acp   any command that speaks ACP
-  git diff | agentline run -q --agent gemini -   the prompt from stdin, nothing but the answer
+  agentline run \"hello\"                         the built-in demo agent: no key
+  agentline run --agent gemini -C ~/proj \"…\"    an agent that is installed
+  agentline run -e KEY \"…\" -- ./my-agent --acp  any command that speaks ACP
+  git diff | agentline run -q -                 the prompt from stdin
 
-Exit codes: 0 completed, 1 failed, 2 usage, 3 no such agent, 5 agent trouble, 6 permission refused by
---permission fail, 7 needs a login, 124 a clock expired, 130 cancelled.")]
+Exit codes:
+  0 completed  1 failed  2 usage  3 no such agent  5 agent trouble
+  6 refused by --permission fail  7 needs a login  124 a clock expired
+  130 cancelled")]
 pub(crate) struct Run {
     /// The task; `-`, or nothing when stdin is no terminal, reads it from stdin
     #[arg(conflicts_with = "prompt_file")]
     pub(crate) prompt: Option<String>,
-    /// The agent's command, instead of --agent
-    #[arg(last = true, value_name = "CMD", conflicts_with = "agent")]
-    pub(crate) command: Vec<OsString>,
-    /// An agent that `agentline agent list` shows, or `demo` [default: AGENTLINE_AGENT, else `agent default`]
-    #[arg(long, value_name = "ID")]
-    pub(crate) agent: Option<String>,
-    /// The workspace [default: the current directory]
-    #[arg(short = 'C', long, value_name = "DIR")]
-    pub(crate) cwd: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) child: Child,
     /// Who answers permission requests [default: ask on a terminal, else reject]
     #[arg(short, long, value_enum, value_name = "WHO")]
     pub(crate) permission: Option<Permission>,
-    /// Lay a variable over the agent's environment; NAME alone passes ours on
-    #[arg(short, long, value_name = "NAME[=VALUE]")]
-    pub(crate) env: Vec<OsString>,
-    /// The same from a file, one a line
-    #[arg(long, value_name = "FILE")]
-    pub(crate) env_file: Vec<PathBuf>,
     /// Read the task from a file
     #[arg(long, value_name = "FILE")]
     pub(crate) prompt_file: Option<PathBuf>,
@@ -148,6 +140,26 @@ pub(crate) struct Run {
     /// Show what would be started, and start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+/// Which agent, where it works, and what it gets.
+#[derive(Debug, Args)]
+pub(crate) struct Child {
+    /// The agent's command, instead of --agent
+    #[arg(last = true, value_name = "CMD", conflicts_with = "agent")]
+    pub(crate) command: Vec<OsString>,
+    /// An agent that `agentline agent list` shows, or `demo` [default: AGENTLINE_AGENT, else `agent default`]
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
+    /// The workspace [default: the current directory]
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Lay a variable over the agent's environment; NAME alone passes ours on
+    #[arg(short, long, value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<OsString>,
+    /// The same from a file, one a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) env_file: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
@@ -270,7 +282,7 @@ impl Global {
 }
 
 /// `500ms`, `10s`, `5m`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let seconds = || text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let span = seconds().map_or_else(|| humantime::parse_duration(text), Ok);
     match span {

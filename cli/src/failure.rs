@@ -10,11 +10,7 @@ use crate::output::{In, Paint, plain, span};
 
 /// A problem of a command that runs no agent.
 pub(crate) fn explain(problem: &Problem, paint: Paint) -> String {
-    let mut text = format!("{} {}", In(paint.bad, "✗"), plain(&problem.message));
-    if let Some(hint) = &problem.hint {
-        let _ = write!(text, "\n  try: {}", plain(hint));
-    }
-    text
+    Advice::default().explain(problem, "the agent", None, false, paint)
 }
 
 /// What can be said about a run beyond what the core knows of it.
@@ -30,7 +26,7 @@ pub(crate) struct Advice {
 }
 
 /// Which agent runs.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) enum Whose {
     #[default]
     Theirs,
@@ -67,9 +63,7 @@ impl Advice {
             None => problem.message.clone(),
         };
         let mut text = format!("{} {}", In(paint.bad, "✗"), plain(&message));
-        if let (Kind::Exited | Kind::Signalled | Kind::Protocol | Kind::NeedsLogin, Some(took)) =
-            (problem.kind, took)
-        {
+        if let (Kind::Exited | Kind::Signalled, Some(took)) = (problem.kind, took) {
             let _ = write!(text, " after {}", span(took));
         }
         if let Some(tail) = problem.stderr_tail.as_deref().filter(|_| stderr) {
@@ -125,7 +119,7 @@ impl Advice {
 
     /// This command line again, passing these variables on.
     fn again_with(&self, names: &[&str]) -> String {
-        let verb = self.words.iter().position(|word| word == "run").map_or(0, |at| at + 1);
+        let verb = self.words.iter().position(|word| word == "run" || word == "chat").map_or(0, |at| at + 1);
         let (before, after) = self.words.split_at(verb);
         let given = names.iter().flat_map(|name| ["-e", name]);
         let before = std::iter::once("agentline").chain(before.iter().map(String::as_str));

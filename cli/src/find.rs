@@ -127,7 +127,7 @@ pub(crate) fn workspace(given: Option<&Path>) -> Result<PathBuf, Problem> {
     if !facts.is_dir() {
         return Err(wrong(&path, "is not a folder"));
     }
-    if rustix::fs::access(&path, rustix::fs::Access::EXEC_OK).is_err() {
+    if !agentline_os::process::can_enter(&path) {
         return Err(wrong(&path, "may not be entered"));
     }
     if path.to_str().is_none() {

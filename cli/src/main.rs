@@ -3,6 +3,7 @@
 mod agents;
 mod args;
 mod ask;
+mod attach;
 mod demo;
 mod failure;
 mod find;
@@ -10,6 +11,7 @@ mod output;
 mod plan;
 mod prompt;
 mod run;
+mod show;
 mod signals;
 
 use std::ffi::OsString;
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
     let done = match &cli.verb {
         Verb::Run(args) => run::run(args, cli.global, &notes),
         Verb::Agent(verb) => agents::run(verb, cli.global, &notes),
+        Verb::Attach(verb) => attach::run(verb, cli.global, &notes),
         Verb::DemoAgent(args) => demo::serve(args),
         Verb::Completions { shell } => {
             let mut script = Vec::new();

@@ -92,6 +92,8 @@
 
 pub mod acp;
 pub mod attach;
+pub mod chat;
+pub mod check;
 pub mod control;
 pub mod discovery;
 pub mod limits;
@@ -125,5 +127,6 @@ mod tests {
         assert!(size_of::<Output<attach::server::Event>>() <= 64);
         assert!(size_of::<Output<attach::client::Event>>() <= 64);
         assert!(size_of::<Output<attach::caller::Event>>() <= 64);
+        assert!(size_of::<Output<chat::Event>>() <= 64);
     }
 }

@@ -14,12 +14,16 @@ impl Outbox {
     ///
     /// Lines share a write up to `limit` bytes; a longer line is a write of its own.
     pub(crate) fn line(&mut self, limit: usize, fill: impl FnOnce(&mut Vec<u8>)) {
+<<<<<<< HEAD
+        let mut last = self.writes.pop_back().unwrap_or_else(|| Vec::with_capacity(LINE));
+=======
         self.line_within(limit, usize::MAX, fill);
     }
 
     /// Like [`Outbox::line`], unless the line would be longer than `most`: then nothing is appended.
     pub(crate) fn line_within(&mut self, limit: usize, most: usize, fill: impl FnOnce(&mut Vec<u8>)) -> bool {
         let mut last = self.writes.pop_back().unwrap_or_default();
+>>>>>>> main
         let before = last.len();
         fill(&mut last);
         if last.len() - before > most {
@@ -58,6 +62,9 @@ impl Outbox {
         *self = Self::default();
     }
 }
+
+/// Room for a line as most are.
+const LINE: usize = 256;
 
 #[cfg(test)]
 mod tests {

@@ -16,7 +16,14 @@
 mod drive;
 mod handle;
 mod poll;
+mod subagent;
 
-pub use agentline_os::{Given, guardian};
+/// The examples of the README are tested here, where they compile.
+#[doc = include_str!("../../README.md")]
+#[cfg(doctest)]
+struct Readme;
+
+pub use agentline_os::{Given, Providers, guardian};
 pub use drive::Driver;
 pub use handle::Handle;
+pub use subagent::Subagent;

@@ -10,7 +10,7 @@ use crate::errno::{errno, open_error};
 use crate::given::{Given, Output};
 use crate::process;
 use crate::socket::{self, Place};
-use crate::stream::{Inlet, LAST_WORDS, Outlet, Sink, Stream};
+use crate::stream::{Outlet, Process, Sink, Stream};
 use crate::watch::{End, Source, Token, Watch, Way};
 
 /// The links that are open, and what the machine has to be told about them.
@@ -112,7 +112,9 @@ impl<W: Watch> Io<W> {
             Open::Given => (self.take_given(link)?, Peer::default()),
         };
         self.answers.push_back((link, Heard::Opened(peer)));
-        if let Port::Stream(Stream { main: None, .. }) = port {
+        if let Port::Stream(stream) = &port
+            && stream.has_ended()
+        {
             self.answers.push_back((link, Heard::Eof));
         }
         self.ports.insert(link, port);
@@ -124,16 +126,11 @@ impl<W: Watch> Io<W> {
         let spawned = process::spawn(spec)?;
         let pid = spawned.child.pid();
         let watch = |fd, end| self.watch.watch(fd, Token { link, end }).map_err(shortage);
-        let stream = Stream {
-            main: Some(watch(spawned.stdout, End::Main)?),
-            inlet: Inlet::Reading,
-            outlet: Outlet::Idle(Sink::Own(watch(spawned.stdin, End::Out)?)),
-            stderr: spawned.stderr.map(|fd| watch(fd, End::Stderr)).transpose()?,
-            exit: Some(watch(spawned.exit, End::Exit)?),
-            child: Some(spawned.child),
-            last_words: LAST_WORDS,
-            restore: None,
-        };
+        let stdout = watch(spawned.stdout, End::Main)?;
+        let stdin = Outlet::Idle(Sink::Own(watch(spawned.stdin, End::Out)?));
+        let stderr = spawned.stderr.map(|fd| watch(fd, End::Stderr)).transpose()?;
+        let process = Process::new(spawned.child, stderr, watch(spawned.exit, End::Exit)?);
+        let stream = Stream::new(Some(stdout), stdin, Some(process), None);
         Ok((Port::Stream(stream), Peer { pid, uid: Some(rustix::process::geteuid().as_raw()) }))
     }
 
@@ -178,16 +175,8 @@ impl<W: Watch> Io<W> {
             Some(Output::Pollable(fd)) => Outlet::Idle(Sink::Own(watch(fd, End::Out)?)),
             Some(Output::Thread(writes, acks)) => Outlet::Idle(Sink::Thread(writes, watch(acks, End::Out)?)),
         };
-        Ok(Port::Stream(Stream {
-            main: given.input.map(|fd| watch(fd, End::Main)).transpose()?,
-            inlet: Inlet::Reading,
-            outlet,
-            stderr: None,
-            exit: None,
-            child: None,
-            last_words: 0,
-            restore: Some(given.restore),
-        }))
+        let input = given.input.map(|fd| watch(fd, End::Main)).transpose()?;
+        Ok(Port::Stream(Stream::new(input, outlet, None, Some(given.restore))))
     }
 
     fn close(&mut self, link: LinkId) {

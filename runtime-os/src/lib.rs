@@ -16,6 +16,7 @@ mod hangup;
 mod io;
 pub mod look;
 pub mod process;
+mod providers;
 pub mod socket;
 pub mod store;
 mod stream;
@@ -23,4 +24,5 @@ mod watch;
 
 pub use engine::Engine;
 pub use given::Given;
+pub use providers::Providers;
 pub use watch::{End, Source, Token, Watch, Way};

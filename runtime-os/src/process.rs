@@ -71,7 +71,9 @@ pub(crate) struct Spawned {
 
 /// Starts a child with exactly the environment given, at the head of a group of its own.
 pub(crate) fn spawn(spec: &SpawnSpec) -> Result<Spawned, OpenError> {
-    enterable(&spec.cwd)?;
+    if !can_enter(&spec.cwd) {
+        return Err(OpenError::BadDirectory);
+    }
     let program = find(&spec.program, search_path(spec))?;
     let spawned = Command::new(program)
         .arg0(&spec.program)
@@ -105,13 +107,11 @@ pub(crate) fn spawn(spec: &SpawnSpec) -> Result<Spawned, OpenError> {
     Ok(Spawned { child, stdin, stdout, stderr, exit })
 }
 
-fn enterable(directory: &Path) -> Result<(), OpenError> {
-    let real = fs::metadata(directory).is_ok_and(|found| found.is_dir());
-    if real && rustix::fs::access(directory, Access::EXEC_OK).is_ok() {
-        Ok(())
-    } else {
-        Err(OpenError::BadDirectory)
-    }
+/// Whether a child can work there.
+#[must_use]
+pub fn can_enter(directory: &Path) -> bool {
+    fs::metadata(directory).is_ok_and(|found| found.is_dir())
+        && rustix::fs::access(directory, Access::EXEC_OK).is_ok()
 }
 
 fn search_path(spec: &SpawnSpec) -> &OsStr {

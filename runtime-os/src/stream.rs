@@ -16,50 +16,56 @@ use crate::watch::{End, Source, Way};
 /// The descriptors of one link, and how far each has come.
 pub(crate) struct Stream<S> {
     /// Where the peer's bytes come from; a socket's go out there too.
-    pub(crate) main: Option<S>,
-    pub(crate) inlet: Inlet,
-    pub(crate) outlet: Outlet<S>,
-    pub(crate) stderr: Option<S>,
-    /// Readable when the child has ended, or when the peer of a socket that said its last byte has gone.
-    pub(crate) exit: Option<S>,
-    pub(crate) child: Option<Child>,
-    /// How many reads of standard error may still come before the child's exit is told.
-    pub(crate) last_words: u8,
-    pub(crate) restore: Option<Restore>,
+    main: Option<S>,
+    inlet: Inlet,
+    outlet: Outlet<S>,
+    process: Option<Process<S>>,
+    /// Readable when the peer of a socket that has said its last byte is gone.
+    hang_up: Option<S>,
+    restore: Option<Restore>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Inlet {
+enum Inlet {
     Reading,
     Held,
     Ended,
 }
 
+/// Where our bytes go.
 pub(crate) enum Outlet<S> {
     Idle(Sink<S>),
+    /// So many of these bytes are written.
     Writing(Sink<S>, Vec<u8>, usize),
     Shut,
 }
 
+/// What takes our bytes.
 pub(crate) enum Sink<S> {
     /// The socket that we read from.
     Main,
     Own(S),
+    /// A thread, and where it acknowledges each write.
     Thread(SyncSender<Vec<u8>>, S),
 }
 
 impl<S: Source> Stream<S> {
+    pub(crate) const fn new(
+        main: Option<S>,
+        outlet: Outlet<S>,
+        process: Option<Process<S>>,
+        restore: Option<Restore>,
+    ) -> Self {
+        Self { main, inlet: Inlet::Reading, outlet, process, hang_up: None, restore }
+    }
+
     pub(crate) const fn socket(main: S) -> Self {
-        Self {
-            main: Some(main),
-            inlet: Inlet::Reading,
-            outlet: Outlet::Idle(Sink::Main),
-            stderr: None,
-            exit: None,
-            child: None,
-            last_words: 0,
-            restore: None,
-        }
+        Self::new(Some(main), Outlet::Idle(Sink::Main), None, None)
+    }
+
+    /// Nothing will ever come: the given half was closed.
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.main.is_none()
     }
 
     pub(crate) fn perform(&mut self, action: Action) -> Option<Heard<'static>> {
@@ -78,10 +84,10 @@ impl<S: Source> Stream<S> {
                 None
             }
             Action::Signal(signal) => {
-                self.child.as_ref()?.signal(signal);
+                self.process.as_ref()?.child.signal(signal);
                 None
             }
-            Action::Probe => self.child.as_mut().map(|child| Heard::Group(child.probe())),
+            Action::Probe => self.process.as_mut().map(|process| Heard::Group(process.child.probe())),
             Action::Open(_) | Action::Close => None,
         }
     }
@@ -98,32 +104,13 @@ impl<S: Source> Stream<S> {
             }
             (End::Main | End::Out, Way::Write) => self.go_on_writing(),
             (End::Out, Way::Read) => self.acknowledged(),
-            (End::Stderr, _) => self.read_stderr(buffer),
-            (End::Exit, _) if self.child.is_none() => self.hung_up(),
-            (End::Exit, _) => {
-                // What the child said last is the reason for its exit, so it is told first. A grandchild that
-                // never stops talking does not hide the exit.
-                if self.last_words > 0 {
-                    self.last_words -= 1;
-                    if let Some(n) = self.stderr.as_ref().and_then(|fd| read(fd, buffer)).filter(|n| *n > 0) {
-                        return Some(Heard::Stderr(buffer.get(..n)?));
-                    }
-                }
-                let exit = self.child.as_mut()?.reap()?;
-                self.exit = None;
-                Some(Heard::Exited(exit))
-            }
+            (End::Stderr, _) => self.process.as_mut()?.read_stderr(buffer),
+            (End::Exit, _) => match &mut self.process {
+                Some(process) => process.exited(buffer),
+                None => self.hung_up(),
+            },
             (End::Main, Way::Read) => None,
         }
-    }
-
-    fn read_stderr<'a>(&mut self, buffer: &'a mut [u8]) -> Option<Heard<'a>> {
-        let n = read(self.stderr.as_ref()?, buffer)?;
-        if n == 0 {
-            self.stderr = None;
-            return None;
-        }
-        Some(Heard::Stderr(buffer.get(..n)?))
     }
 
     /// The peer said its last byte. That of a socket may still read, or be gone.
@@ -134,7 +121,7 @@ impl<S: Source> Stream<S> {
         let hung_up = self.hung_up();
         if let Outlet::Idle(Sink::Main) | Outlet::Writing(Sink::Main, ..) = self.outlet {
             // Without a descriptor to spare, the next write finds out.
-            self.exit = hangup::alarm(self.main.as_ref()?).ok().and_then(|fd| watch(fd).ok());
+            self.hang_up = hangup::alarm(self.main.as_ref()?).ok().and_then(|fd| watch(fd).ok());
         }
         hung_up
     }
@@ -145,7 +132,7 @@ impl<S: Source> Stream<S> {
             return None;
         }
         self.outlet = Outlet::Shut;
-        self.exit = None;
+        self.hang_up = None;
         Some(Heard::WriteFailed)
     }
 
@@ -216,6 +203,8 @@ impl<S: Source> Stream<S> {
             // A socket has two halves; for a pipe this is an error, and closing is enough.
             let _ = rustix::net::shutdown(fd, Shutdown::Write);
         }
+        // With both halves closed it would never fall silent.
+        self.hang_up = None;
         if let Some(restore) = &mut self.restore {
             restore.end_output();
         }
@@ -240,10 +229,52 @@ impl<S: Source> Stream<S> {
         if let Some(main) = &mut self.main {
             main.want(self.inlet == Inlet::Reading, shared)?;
         }
-        for fd in self.stderr.iter_mut().chain(&mut self.exit) {
-            fd.want(true, false)?;
+        if let Some(hang_up) = &mut self.hang_up {
+            hang_up.want(true, false)?;
         }
-        Ok(())
+        self.process.as_mut().map_or(Ok(()), Process::arm)
+    }
+}
+
+/// A child behind a stream.
+pub(crate) struct Process<S> {
+    child: Child,
+    stderr: Option<S>,
+    exit: Option<S>,
+    /// How many reads of standard error may still come before the exit is told.
+    last_words: u8,
+}
+
+impl<S: Source> Process<S> {
+    pub(crate) const fn new(child: Child, stderr: Option<S>, exit: S) -> Self {
+        Self { child, stderr, exit: Some(exit), last_words: LAST_WORDS }
+    }
+
+    fn read_stderr<'a>(&mut self, buffer: &'a mut [u8]) -> Option<Heard<'a>> {
+        let n = read(self.stderr.as_ref()?, buffer)?;
+        if n == 0 {
+            self.stderr = None;
+            return None;
+        }
+        Some(Heard::Stderr(buffer.get(..n)?))
+    }
+
+    /// What the child said last is the reason for its exit, so it is told first. A grandchild that never
+    /// stops talking does not hide the exit.
+    fn exited<'a>(&mut self, buffer: &'a mut [u8]) -> Option<Heard<'a>> {
+        if self.last_words > 0 {
+            self.last_words -= 1;
+            if let Some(n) = self.stderr.as_ref().and_then(|fd| read(fd, buffer)).filter(|n| *n > 0) {
+                return Some(Heard::Stderr(buffer.get(..n)?));
+            }
+        }
+        let exit = self.child.reap()?;
+        self.exit = None;
+        Some(Heard::Exited(exit))
+    }
+
+    fn arm(&mut self) -> io::Result<()> {
+        self.stderr.iter_mut().chain(&mut self.exit).try_for_each(|fd| fd.want(true, false))
     }
 }
 
@@ -260,4 +291,4 @@ fn read(from: &impl AsFd, buffer: &mut [u8]) -> Option<usize> {
 }
 
 /// A pipe holds 1 MiB at most, which is 16 full reads.
-pub(crate) const LAST_WORDS: u8 = 32;
+const LAST_WORDS: u8 = 32;

@@ -41,6 +41,12 @@ impl<M: Machine> Events<M> {
         Handle::new(&self.shared)
     }
 
+    /// Whether the next event is there already: asking for it waits for nothing. For who gathers output.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.shared.seat().engine.has_told()
+    }
+
     /// Commands the machine; what it writes is written before this returns.
     ///
     /// # Errors

@@ -17,8 +17,10 @@ mod drive;
 mod events;
 mod handle;
 mod poll;
+mod subagent;
 
-pub use agentline_os::{Given, guardian};
+pub use agentline_os::{Given, Providers, guardian};
 pub use drive::{Driver, spawn, spawn_with_given};
 pub use events::Events;
 pub use handle::Handle;
+pub use subagent::Subagent;

@@ -2,10 +2,15 @@
 //! Each panics when its property does not hold.
 
 mod acp;
+mod attach;
+mod control;
 mod trace;
 
 pub use acp::{acp_agent, acp_client, acp_pair, one_pass};
+pub use attach::{attach_caller, attach_server};
 pub use trace::trace;
+
+pub use crate::room::faulty as chat;
 
 use agentline_core::lines::{Line, Lines};
 use agentline_core::rpc::{self, Flaw, Frame, Id, Json, RpcError};
@@ -13,6 +18,8 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::dice::Dice;
+
+pub use control::{control_client, control_server, control_world};
 
 /// Lines are the same for every chunking, are those of a naive reader, and are never held beyond the limit.
 pub fn lines(data: &[u8]) {

@@ -5,11 +5,16 @@
 //! test, a fuzzer and a committed corpus run the same code.
 
 pub mod acp;
+pub mod attach;
 pub mod cases;
+pub mod control;
+pub mod desk;
 pub mod dice;
 pub mod driver_table;
 pub mod invariants;
 pub mod program;
+pub mod room;
+pub mod runtimes;
 pub mod scripted;
 pub mod split;
 pub mod toy;

@@ -61,13 +61,19 @@ impl Start {
 pub struct Scripted {
     agent: Agent,
     start: Start,
-    /// What is not yet read, and until when.
-    asleep: Option<(Time, Vec<u8>, bool)>,
+    asleep: Option<Asleep>,
     noise: Option<&'static [u8]>,
     workspace: String,
     turn: Option<Turn>,
     out: Outputs<Exits>,
     gone: bool,
+}
+
+/// Slow to begin: what came meanwhile waits.
+struct Asleep {
+    until: Time,
+    unread: Vec<u8>,
+    ended: bool,
 }
 
 /// The status that the process is to end with. The last event.
@@ -102,7 +108,7 @@ impl Machine for Scripted {
         let slow = start.number("--slow-init").map(|millis| now.mono + Duration::from_millis(millis));
         let mut scripted = Self {
             agent: Agent::new(now, config),
-            asleep: slow.map(|until| (until, Vec::new(), false)),
+            asleep: slow.map(|until| Asleep { until, unread: Vec::new(), ended: false }),
             noise: start.has("--noise").then_some(b"this is not JSON\n"),
             workspace: String::new(),
             turn: None,
@@ -116,8 +122,8 @@ impl Machine for Scripted {
 
     fn handle(&mut self, now: Now, input: Input<'_>) {
         match (&mut self.asleep, input) {
-            (Some((_, held, _)), Input::Link(_, Heard::Bytes(bytes))) => held.extend_from_slice(bytes),
-            (Some((.., ended)), Input::Link(_, Heard::Eof)) => *ended = true,
+            (Some(asleep), Input::Link(_, Heard::Bytes(bytes))) => asleep.unread.extend_from_slice(bytes),
+            (Some(asleep), Input::Link(_, Heard::Eof)) => asleep.ended = true,
             (_, input) => self.agent.handle(now, input),
         }
         if let Input::Link(_, Heard::Opened(_)) = input
@@ -125,9 +131,9 @@ impl Machine for Scripted {
         {
             return self.exit(i32::try_from(code).unwrap_or(1));
         }
-        if let Some((_, held, ended)) = self.asleep.take_if(|(until, ..)| *until <= now.mono) {
-            self.agent.handle(now, Input::Link(LinkId::FIRST, Heard::Bytes(&held)));
-            if ended {
+        if let Some(asleep) = self.asleep.take_if(|asleep| asleep.until <= now.mono) {
+            self.agent.handle(now, Input::Link(LinkId::FIRST, Heard::Bytes(&asleep.unread)));
+            if asleep.ended {
                 self.agent.handle(now, Input::Link(LinkId::FIRST, Heard::Eof));
             }
         }
@@ -154,7 +160,7 @@ impl Machine for Scripted {
         if self.gone {
             return None;
         }
-        let asleep = self.asleep.as_ref().map(|(until, ..)| (*until, "wake up"));
+        let asleep = self.asleep.as_ref().map(|asleep| (asleep.until, "wake up"));
         let sleep = self.turn.as_ref().and_then(|turn| match turn.wait {
             Wait::Until(at) => Some((at, "go on")),
             Wait::Nothing | Wait::Permission | Wait::Forever | Wait::Written(_) => None,

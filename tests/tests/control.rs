@@ -1,4 +1,4 @@
-//! The control channel's two machines, each alone: dialogues, split invariance, and a model of the server.
+//! The control channel's two machines: dialogues, split invariance and a model, each alone; then both in a world.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,4 +7,5 @@ mod control {
     mod client;
     mod model;
     mod server;
+    mod worlds;
 }

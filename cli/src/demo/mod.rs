@@ -72,7 +72,7 @@ impl Demo {
                     let _ = notes.send(Note::Answered(outcome));
                 }
             }
-            Event::Drained => self.turns.retain(|_, (_, notes)| notes.send(Note::Drained).is_ok()),
+            Event::Drained => self.go_on(),
             Event::Initialized(_)
             | Event::Withdrawn(_)
             | Event::Served(..)
@@ -115,7 +115,13 @@ impl Demo {
         let _ = self.agent.command(command);
     }
 
+    /// Wakes whoever waits for room, and forgets the turns that are over: nobody takes their notes.
+    fn go_on(&mut self) {
+        self.turns.retain(|_, (_, notes)| notes.send(Note::Drained).is_ok());
+    }
+
     fn begin(&mut self, Prompted { turn, prompt, .. }: Prompted) {
+        self.go_on();
         self.played += 1;
         let tag = Tag(self.played);
         let steps = self.script.steps(&text(&prompt));

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use super::notes::Notes;
 use super::out::Out;
 use super::{Screen, Start};
+use crate::failure::Advice;
 
 /// Objects on stdout; what the agent writes to stderr goes on to ours.
 pub(crate) struct Json {
@@ -38,7 +39,10 @@ pub(crate) fn object<T: Serialize>(kind: &'static str, body: &T) -> String {
 }
 
 impl Json {
-    pub(crate) fn new(notes: Notes, quiet: bool) -> Self {
+    pub(crate) fn new(notes: Notes, quiet: bool, advice: &Advice) -> Self {
+        if let Some(steps) = advice.next_steps().filter(|_| !quiet) {
+            notes.line(&format!("◦ demo agent (built in: no model, no key); try: {}", steps.join(" · ")));
+        }
         Self { out: Out::default(), notes, quiet }
     }
 
@@ -93,8 +97,9 @@ impl Screen for Json {
         self.out.write(&object("start", &Started { start, pid }));
     }
 
-    fn dry_run(&mut self, start: &Start) {
+    fn dry_run(&mut self, start: &Start, nothing: &Finished) {
         self.started(start, None);
+        self.finished(nothing, Duration::ZERO);
     }
 
     fn before_question(&mut self) {}

@@ -10,7 +10,7 @@ mod tools;
 pub(crate) use json::{Json, object};
 pub(crate) use notes::{Notes, columns};
 pub(crate) use out::print;
-pub(crate) use paint::{In, Paint, fit, pad, plain, span, width};
+pub(crate) use paint::{In, Paint, plain, span, table};
 pub(crate) use text::Text;
 pub(crate) use tools::{Tools, label, merge};
 
@@ -41,7 +41,7 @@ pub(crate) trait Screen {
     fn started(&mut self, start: &Start, pid: Option<u32>);
 
     /// What would be started, and is not.
-    fn dry_run(&mut self, start: &Start);
+    fn dry_run(&mut self, start: &Start, nothing: &Finished);
 
     /// A question comes next, on stderr.
     fn before_question(&mut self);

@@ -35,6 +35,8 @@ enum What {
     Nothing,
     /// An answer that is not at the end of its line.
     Answer,
+    /// The same of what somebody else wrote.
+    Foreign,
     /// What the agent is doing.
     Busy(String),
     /// A question that waits for somebody.
@@ -86,7 +88,15 @@ impl Notes {
 
     /// What somebody else wrote, as it is.
     pub(crate) fn foreign(&self, text: &str) {
-        self.line(text.strip_suffix('\n').unwrap_or(text));
+        let mut below = self.0.lock();
+        if !matches!(below.what, What::Foreign) {
+            self.0.clear(&mut below);
+        }
+        let _ = io::stderr().write_all(text.as_bytes());
+        below.since = Instant::now();
+        if !matches!(below.what, What::Question(_)) {
+            below.what = if text.ends_with('\n') { What::Nothing } else { What::Foreign };
+        }
     }
 
     /// Makes room for stdout to be written.
@@ -103,8 +113,17 @@ impl Notes {
     pub(crate) fn after_answer(&self, open: bool) {
         let mut below = self.0.lock();
         below.since = Instant::now();
-        if self.0.both && !matches!(below.what, What::Question(_)) {
-            below.what = if open { What::Answer } else { What::Nothing };
+        if !self.0.both {
+            return;
+        }
+        match (&below.what, open) {
+            (What::Question(question), false) => {
+                let _ = write!(io::stderr(), "{question}");
+                below.shown = true;
+            }
+            (What::Question(_), true) => {}
+            (_, true) => below.what = What::Answer,
+            (_, false) => below.what = What::Nothing,
         }
     }
 
@@ -115,7 +134,7 @@ impl Notes {
         }
         let mut below = self.0.lock();
         match &below.what {
-            What::Question(_) | What::Answer => return,
+            What::Question(_) | What::Answer | What::Foreign => return,
             What::Busy(said) if said == label => return,
             What::Nothing | What::Busy(_) => {}
         }
@@ -163,6 +182,10 @@ impl Shared {
                     let _ = io::stderr().write_all(b"\n");
                 }
             }
+            What::Foreign => {
+                below.what = What::Nothing;
+                let _ = io::stderr().write_all(b"\n");
+            }
             What::Nothing | What::Busy(_) | What::Question(_) => {
                 if std::mem::take(&mut below.shown) {
                     let _ = io::stderr().write_all(b"\r\x1b[K");
@@ -185,7 +208,7 @@ impl Shared {
                     }
                     FRAME
                 }
-                What::Nothing | What::Answer | What::Question(_) => Duration::from_secs(3600),
+                What::Nothing | What::Answer | What::Foreign | What::Question(_) => Duration::from_secs(3600),
             };
             below = self.changed.wait_timeout(below, wait).unwrap_or_else(PoisonError::into_inner).0;
         }

@@ -20,6 +20,10 @@ impl Out {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.gathered.is_empty()
+    }
+
     pub(crate) fn is_large(&self) -> bool {
         self.gathered.len() >= ENOUGH
     }

@@ -48,6 +48,15 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if text.contains(is_obeyed) { text.replace(is_obeyed, "\u{fffd}").into() } else { text.into() }
 }
 
+/// Text of an agent on lines of its own, for a terminal that has nothing to obey in it.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    let is_obeyed = |letter: char| is_obeyed(letter) && !matches!(letter, '\n' | '\t');
+    if !text.contains(is_obeyed) {
+        return text.into();
+    }
+    text.replace("\r\n", "\n").replace(is_obeyed, "\u{fffd}").into()
+}
+
 /// What a terminal acts upon instead of showing it, or shows in another place.
 fn is_obeyed(letter: char) -> bool {
     letter.is_control()
@@ -77,6 +86,19 @@ pub(crate) fn width(text: &str) -> usize {
 pub(crate) fn pad(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(text.width());
     format!("{text}{:missing$}", "")
+}
+
+/// Rows for a terminal: aligned, and no line longer than the screen is wide.
+pub(crate) fn table<const N: usize>(rows: &[[String; N]], columns: usize) -> String {
+    let widths: [usize; N] =
+        std::array::from_fn(|column| rows.iter().map(|row| width(&row[column])).max().unwrap_or_default());
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| pad(cell, width)).collect();
+        text += &fit(cells.join("  ").trim_end(), columns);
+        text.push('\n');
+    }
+    text
 }
 
 /// A span as people say it.
@@ -115,6 +137,7 @@ mod tests {
     fn a_terminal_has_nothing_to_obey() {
         assert_eq!(plain("\u{1b}[2Jrm\r\n\u{202e}x"), "\u{fffd}[2Jrm\u{fffd}\u{fffd}\u{fffd}x");
         assert_eq!(plain("plain 中 🎉"), "plain 中 🎉");
+        assert_eq!(printable("a\r\n\tb\u{1b}]0;x\u{7}\n"), "a\n\tb\u{fffd}]0;x\u{fffd}\n");
     }
 
     #[test]

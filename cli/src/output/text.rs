@@ -1,6 +1,6 @@
 //! For people: the answer on stdout, as it arrives; everything else on stderr.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use agentline_core::subagent::{By, Decision, Event, Finished, Outcome, Verdict};
 
 use super::notes::Notes;
 use super::out::Out;
-use super::paint::{In, Paint, fit, pad, plain, span, width};
+use super::paint::{In, Paint, fit, pad, plain, printable, span, width};
 use super::tools::{Ended, Tools};
 use super::{Screen, Start};
 use crate::failure::Advice;
@@ -22,13 +22,18 @@ pub(crate) struct Text {
     out: Out,
     notes: Notes,
     quiet: bool,
+    /// Stdout is a terminal.
+    terminal: bool,
     /// Whether the answer is in the middle of a line.
     open_line: bool,
     name: String,
     tools: Tools,
     plan: Vec<String>,
     stderr: Stderr,
-    bad_lines: usize,
+    /// A line was no message, and that was said.
+    warned: bool,
+    /// Nothing once it is over.
+    doing: String,
     advice: Rc<Advice>,
 }
 
@@ -45,12 +50,14 @@ impl Text {
             out: Out::default(),
             notes,
             quiet,
+            terminal: io::stdout().is_terminal(),
             open_line: false,
             name: String::new(),
             tools: Tools::default(),
             plan: Vec::new(),
             stderr: Stderr::Kept(String::new()),
-            bad_lines: 0,
+            warned: false,
+            doing: String::new(),
             advice,
         }
     }
@@ -68,14 +75,23 @@ impl Text {
         }
     }
 
-    fn busy(&self, label: &str) {
-        if !self.quiet {
-            self.notes.busy(label);
+    /// What the agent is doing, to be shown while nothing arrives.
+    fn busy(&mut self, label: &str) {
+        label.clone_into(&mut self.doing);
+        self.wait();
+    }
+
+    fn wait(&self) {
+        if !self.quiet && !self.doing.is_empty() {
+            self.notes.busy(&self.doing);
         }
     }
 
     /// Brings the answer so far to where it can be read.
     fn show(&mut self) -> io::Result<()> {
+        if self.out.is_empty() {
+            return self.out.flush();
+        }
         self.notes.before_answer();
         let done = self.out.flush();
         self.notes.after_answer(self.open_line);
@@ -84,7 +100,8 @@ impl Text {
 
     fn say(&mut self, text: &str) {
         if let Some(last) = text.chars().next_back() {
-            self.out.write(text);
+            // In a pipe it is data. On a terminal it could forge a question of ours.
+            self.out.write(&if self.terminal { printable(text) } else { text.into() });
             self.open_line = last != '\n';
         }
     }
@@ -174,8 +191,8 @@ impl Text {
         }
         if let Some(Ended { label, failed, took }) = self.tools.ended(&id) {
             let mark = if failed { In(self.paint().bad, "✗") } else { In(self.paint().good, "✓") };
-            let columns = self.notes.columns().saturating_sub(16).clamp(20, LABEL);
-            let label = pad(&fit(&label, columns), columns);
+            let columns = self.notes.columns().saturating_sub(14).max(20);
+            let label = pad(&fit(&label, columns), columns.min(LABEL));
             let took = if took >= WORTH_SAYING { span(took) } else { String::new() };
             let line = format!("  {mark} {label}  {}", In(self.paint().dim, took));
             self.note(line.trim_end());
@@ -229,13 +246,12 @@ impl Text {
     }
 
     fn noticed(&mut self, notice: &Notice) {
-        if let Notice::BadLine { start, .. } = notice {
-            self.bad_lines += 1;
-            if self.bad_lines == 1 {
-                let columns = self.notes.columns().saturating_sub(1);
-                let line = format!("  ! not a message, ignored: {}", plain(start));
-                self.note(&In(self.paint().dim, fit(&line, columns)).to_string());
-            }
+        if let Notice::BadLine { start, .. } = notice
+            && !std::mem::replace(&mut self.warned, true)
+        {
+            let columns = self.notes.columns().saturating_sub(1);
+            let line = format!("  ! not a message, ignored: {}", plain(start));
+            self.note(&In(self.paint().dim, fit(&line, columns)).to_string());
         }
     }
 
@@ -273,7 +289,7 @@ impl Screen for Text {
         self.busy(&label);
     }
 
-    fn dry_run(&mut self, start: &Start) {
+    fn dry_run(&mut self, start: &Start, _: &Finished) {
         let command = start.command.as_deref().map(command_line).unwrap_or_default();
         let withheld =
             if start.withheld.is_empty() { "nothing".to_owned() } else { start.withheld.join(", ") };
@@ -309,6 +325,7 @@ impl Screen for Text {
     fn finished(&mut self, finished: &Finished, took: Duration) {
         self.end_line();
         let _ = self.show();
+        self.doing.clear();
         self.notes.still();
         let paint = self.paint();
         if let Some(problem) = &finished.error {
@@ -332,7 +349,9 @@ impl Screen for Text {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.show()
+        let shown = self.show();
+        self.wait();
+        shown
     }
 
     fn is_full(&self) -> bool {
@@ -352,7 +371,7 @@ fn fold(head: &str, parts: impl IntoIterator<Item = String>, between: &str, colu
 
 /// Bytes of standard error that are kept until the handshake is done.
 const KEPT: usize = 4096;
-/// Columns of a tool's label, at most.
+/// Columns of a tool's label, unless it needs more.
 const LABEL: usize = 46;
 /// A shorter time is not worth a word.
 const WORTH_SAYING: Duration = Duration::from_millis(50);

@@ -59,6 +59,7 @@ pub use registry::{Entry, NotARegistry, Refusal, Registry, Way};
 pub use report::{Agent, Origin, Problem, Report, Skip, Skipped, Unfound};
 pub use search::{Found, Search};
 pub use settings::{BadName, BadSettings, Settings};
+pub(crate) use text::plain;
 pub use text::{Language, Line, command_line};
 pub use verify::{Failure, Handshake, Standing, Verification};
 

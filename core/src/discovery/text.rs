@@ -357,7 +357,7 @@ fn show(path: &Path) -> String {
 }
 
 /// Text that stays on its line and in its cell: a terminal obeys control characters.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.replace(char::is_control, "\u{fffd}")
 }
 

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 use super::launch::Launch;
 use super::{Origin, Report};
+use crate::problem::{Kind, Phase, Problem};
 
 /// What the first handshakes of a hub's life showed.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +70,24 @@ pub enum Handshake {
     NeedsLogin,
     /// We stopped it: disabled, changed or leaving.
     BrokenOff,
+}
+
+impl Handshake {
+    /// What the way in which a launch came to nothing says about its handshake.
+    #[must_use]
+    pub const fn of(problem: &Problem) -> Self {
+        match (problem.phase, problem.kind) {
+            (Phase::Spawn | Phase::Initialize, Kind::Timeout) => Self::TimedOut,
+            (Phase::Spawn, Kind::NotFound | Kind::NotExecutable) => Self::Failed(Failure::CannotStart),
+            (Phase::Initialize, Kind::Exited | Kind::Signalled) => Self::Failed(Failure::Exited),
+            (Phase::Initialize, Kind::NotAcp | Kind::Protocol | Kind::Rpc) => Self::Failed(Failure::NotAcp),
+            (Phase::Initialize, Kind::WrongVersion) => Self::Failed(Failure::WrongVersion),
+            (Phase::Initialize, Kind::NeedsLogin) => Self::NeedsLogin,
+            (Phase::Authenticate | Phase::Session | Phase::Prompt | Phase::Teardown, _) => Self::Succeeded,
+            // A shortage, a cancel, a folder that is not there: ours.
+            _ => Self::BrokenOff,
+        }
+    }
 }
 
 impl Verification {

@@ -10,7 +10,7 @@ use crate::acp::{
     Closed, ContentBlock, Json, Notice, PermissionOption, PermissionOutcome, RequestKey, SessionId,
 };
 use crate::machine::Peer;
-use crate::problem::Problem;
+use crate::problem::{Kind, Phase, Problem};
 
 /// What a run starts from: one child, one session, one prompt.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -72,6 +72,8 @@ pub enum Choice {
     Old(SessionId),
     /// The one of this workspace that changed last.
     Last,
+    /// None: the run is over when the handshake is done.
+    Nowhere,
 }
 
 /// Something to set before the prompt.
@@ -99,6 +101,8 @@ pub enum Policy {
     Reject,
     /// As `Reject`, and the run is over.
     Fail,
+    /// Nobody: always `cancelled`.
+    Cancel,
 }
 
 /// Which option a permission is given by.
@@ -252,6 +256,20 @@ pub enum Outcome {
 }
 
 impl Finished {
+    /// The result of a run whose driver is gone.
+    #[must_use]
+    pub fn undriven() -> Self {
+        Self {
+            outcome: Outcome::Error,
+            stop_reason: None,
+            output: String::new(),
+            output_truncated: false,
+            permissions: Vec::new(),
+            usage: None,
+            error: Some(Problem::new(Phase::Prompt, Kind::Internal, "nobody drives the run any more")),
+        }
+    }
+
     /// The exit code of a command that ends with it.
     #[must_use]
     pub fn exit_code(&self) -> u8 {

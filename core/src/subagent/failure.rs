@@ -11,24 +11,24 @@ use crate::rpc::{RpcError, code};
 
 /// A failure that waits for the child's end.
 #[derive(Debug)]
-pub(super) struct Lost {
-    pub(super) phase: Phase,
-    pub(super) failure: Failure,
+pub(crate) struct Lost {
+    pub(crate) phase: Phase,
+    pub(crate) failure: Failure,
 }
 
 /// What is known of an agent that may explain how it failed.
 #[derive(Debug)]
-pub(super) struct Evidence {
+pub(crate) struct Evidence {
     /// How it is started; empty when somebody else did.
     argv: Vec<String>,
     /// The first line that was no message.
-    pub(super) bad_line: Option<String>,
+    pub(crate) bad_line: Option<String>,
     /// How to log in to it, in its own words.
-    pub(super) logins: Vec<AuthMethod>,
+    pub(crate) logins: Vec<AuthMethod>,
 }
 
 impl Evidence {
-    pub(super) fn of(open: &Open) -> Self {
+    pub(crate) fn of(open: &Open) -> Self {
         let argv = match open {
             Open::Spawn(spec) => {
                 let words = std::iter::once(&spec.program).chain(&spec.args);
@@ -40,7 +40,7 @@ impl Evidence {
     }
 
     /// A failure whose reason is known as it stands.
-    pub(super) fn failure(&self, phase: Phase, failure: &Failure) -> Problem {
+    pub(crate) fn failure(&self, phase: Phase, failure: &Failure) -> Problem {
         let (kind, said) = match failure {
             Failure::Rpc(error) => return self.rpc(phase, error),
             Failure::Unreadable(why) => {
@@ -57,7 +57,7 @@ impl Evidence {
     }
 
     /// A failure that the child's end explains.
-    pub(super) fn end(&self, lost: &Lost, closed: &Closed) -> Problem {
+    pub(crate) fn end(&self, lost: &Lost, closed: &Closed) -> Problem {
         let obituary = &closed.obituary;
         // An end that our own signals brought about explains nothing.
         let exit = obituary.exit.filter(|_| obituary.rung < Rung::Term);

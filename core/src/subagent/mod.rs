@@ -7,14 +7,17 @@
 //! ```
 //!
 //! The result is told when the turn ends, before the teardown. What fails without an answer of the agent is told
-//! when the child is gone, since how it went is part of the reason. Either way it is told exactly once.
+//! when the child is gone, since how it went is part of the reason. Either way it is told exactly once. A run
+//! that goes [nowhere](Choice::Nowhere) has its result with the handshake.
 
+pub(crate) mod answer;
 mod api;
 pub mod env;
-mod failure;
-mod permission;
+pub(crate) mod failure;
+
 pub mod provider;
 mod run;
+pub(crate) mod turn;
 
 pub use api::{
     Allow, By, Choice, Command, Config, Decision, Event, Finished, Outcome, Policy, SessionOpened, Setting,

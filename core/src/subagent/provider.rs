@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::api::{Allow, Config, Policy};
 use super::env;
-use crate::acp::client::{self, Timeouts};
+use crate::acp::client;
 use crate::acp::{ContentBlock, SessionSetup};
 use crate::limits::Graces;
 use crate::machine::{Open, SpawnSpec, Stderr};
@@ -34,6 +34,9 @@ pub struct Provider {
     /// Variables laid over the scrubbed environment.
     #[serde(default)]
     pub env: std::collections::BTreeMap<String, crate::secret::Secret<String>>,
+    /// What becomes of its standard error.
+    #[serde(default)]
+    pub stderr: Stderr,
     /// Milliseconds from the end of its stdin until SIGTERM.
     #[serde(default = "eof_grace")]
     pub dispose_eof_grace_ms: u64,
@@ -86,24 +89,34 @@ pub enum Unstartable {
     /// Another process has its own depth, tools and forms.
     #[error("this agent cannot be held to {0}: it runs in a process of its own")]
     Capability(&'static str),
-    /// There is no folder to work in.
+    /// Nobody is called that.
+    #[error("no agent is configured by the name {0}")]
+    Name(String),
+    /// There is no folder to work in. The one that we happen to run in is nobody's workspace.
     #[error("no working directory: the agent has none configured, and the task brings none")]
     NoDirectory,
     /// The task's folder could mean anything.
     #[error("the working directory must be absolute: {}", .0.display())]
     RelativeDirectory(PathBuf),
+    /// The folder is missing, is none, or cannot be entered.
+    #[error("the working directory cannot be entered: {}", .0.display())]
+    BadDirectory(PathBuf),
     /// The configuration cannot be meant.
     #[error("{0}")]
     Config(&'static str),
 }
 
 impl Provider {
-    /// Checks what can be checked when the configuration is read.
+    /// Checks what can be checked when the configuration is read, and makes its folder absolute.
     ///
     /// # Errors
     ///
-    /// A value that cannot be meant.
-    pub fn check(&self) -> Result<(), Unstartable> {
+    /// A value cannot be meant, or the folder cannot be entered.
+    pub fn load(
+        mut self,
+        started_in: &Path,
+        can_enter: impl FnOnce(&Path) -> bool,
+    ) -> Result<Self, Unstartable> {
         if self.command.is_empty() {
             return Err(Unstartable::Config("the command is empty"));
         }
@@ -114,53 +127,41 @@ impl Provider {
         if !is_sane(self.dispose_eof_grace_ms) || !is_sane(self.dispose_grace_ms) {
             return Err(Unstartable::Config("a grace is between 1 and 2147483647 milliseconds"));
         }
-        Ok(())
+        // By its components, so that "." leaves no trace.
+        let absolute = |cwd| started_in.join(cwd).components().collect::<PathBuf>();
+        self.cwd = self.cwd.map(|cwd| enter(&absolute(cwd), can_enter)).transpose()?;
+        Ok(self)
     }
 
-    /// The folder of a task: the configured one, else the asker's. Never the one that we happen to run in.
-    ///
-    /// The caller sees to it that it is a directory that can be entered.
+    /// Everything that a run of the task needs; nothing is started. `ours` is our environment.
     ///
     /// # Errors
     ///
-    /// There is none, or it is relative.
-    pub fn directory(&self, task: &Task, started_in: &Path) -> Result<PathBuf, Unstartable> {
-        match (&self.cwd, &task.parent_cwd) {
-            (Some(cwd), _) => Ok(started_in.join(cwd)),
-            (None, Some(cwd)) if cwd.is_absolute() => Ok(cwd.clone()),
-            (None, Some(cwd)) => Err(Unstartable::RelativeDirectory(cwd.clone())),
-            (None, None) => Err(Unstartable::NoDirectory),
-        }
-    }
-
-    /// Everything that a run of the task needs; nothing is started.
-    ///
-    /// # Errors
-    ///
-    /// The task wants what no process of its own can be held to, or the configuration is wrong.
+    /// The task wants what no process of its own can be held to, or there is no folder to work in.
     pub fn plan(
         &self,
         task: Task,
-        cwd: &Path,
+        can_enter: impl FnOnce(&Path) -> bool,
         ours: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Config, Unstartable> {
-        self.check()?;
         refuse(task.max_depth.is_some(), "a depth")?;
         refuse(task.tool_filter.is_some(), "a choice of tools")?;
         refuse(task.output_schema.is_some(), "an output schema")?;
+        let cwd = self.cwd.as_deref().or(task.parent_cwd.as_deref()).ok_or(Unstartable::NoDirectory)?;
+        let cwd = enter(cwd, can_enter)?;
         let Some(cwd_text) = cwd.to_str() else {
             return Err(Unstartable::Config("the working directory is not UTF-8, which the protocol needs"));
         };
+        let setup = SessionSetup::in_directory(cwd_text);
         let given = self.env.iter().map(|(name, value)| (name.into(), value.expose().into()));
         let spec = SpawnSpec {
             program: self.command.clone().into(),
             args: self.args.iter().map(OsString::from).collect(),
-            cwd: cwd.to_owned(),
+            cwd,
             env: env::scrub(ours, given).env,
-            stderr: Stderr::Inherit,
+            stderr: self.stderr,
         };
         let client = client::Config {
-            timeouts: Timeouts { cancel: Some(CANCEL), ..Timeouts::default() },
             graces: Graces {
                 eof: Duration::from_millis(self.dispose_eof_grace_ms),
                 term: Duration::from_millis(self.dispose_grace_ms),
@@ -173,8 +174,18 @@ impl Provider {
             Permission::Reject => Policy::Reject,
             Permission::Allow => Policy::Allow(Allow::InOrder),
         };
-        Ok(Config { policy, ..Config::new(client, SessionSetup::in_directory(cwd_text), prompt) })
+        Ok(Config { policy, ..Config::new(client, setup, prompt) })
     }
+}
+
+fn enter(cwd: &Path, can_enter: impl FnOnce(&Path) -> bool) -> Result<PathBuf, Unstartable> {
+    if !cwd.is_absolute() {
+        return Err(Unstartable::RelativeDirectory(cwd.to_owned()));
+    }
+    if !can_enter(cwd) {
+        return Err(Unstartable::BadDirectory(cwd.to_owned()));
+    }
+    Ok(cwd.to_owned())
 }
 
 fn refuse(wanted: bool, what: &'static str) -> Result<(), Unstartable> {
@@ -183,5 +194,3 @@ fn refuse(wanted: bool, what: &'static str) -> Result<(), Unstartable> {
 
 /// A JavaScript timer's longest span, which the published configuration shares.
 const MAX_GRACE: u64 = 2_147_483_647;
-/// How long a cancelled turn is waited for.
-const CANCEL: Duration = Duration::from_secs(5);

@@ -1,20 +1,16 @@
 //! The machine of one run.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::api::{
-    Choice, Command, Config, Decision, Event, Finished, Outcome, Policy, SessionOpened, Setting,
-};
+use super::api::{Choice, Command, Config, Event, Outcome, Policy, SessionOpened, Setting};
 use super::failure::{Evidence, Lost};
-use crate::acp::client::{self, Answer, Client, Failure, Stopped, TurnEnded, Which};
+use super::turn::{Ending, Turn};
+use crate::acp::client::{self, Answer, Client, Failure, PermissionAsked, TurnEnded, Which};
 use crate::acp::session::{
     AgentCapabilities, ConfigValue, SessionInfo, SessionList, SessionSetup, SessionState,
 };
-use crate::acp::update::Speaker;
-use crate::acp::{
-    Closed, ContentBlock, Json, Notice, PermissionRequest, RequestKey, SessionId, StopReason, client::Moment,
-};
+use crate::acp::{Closed, ContentBlock, Notice, PermissionOutcome, RequestKey, SessionId};
 use crate::machine::{
     Deadline, Heard, Ids, Input, Machine, Now, Output, Outputs, Refused, Tag, Time, soonest,
 };
@@ -32,20 +28,17 @@ pub struct Run {
     choice: Choice,
     settings: VecDeque<Setting>,
     prompt: Vec<ContentBlock>,
-    pub(super) policy: Policy,
+    turn: Turn,
     timeout: Option<(Time, Duration)>,
-    output: Answered,
-    pub(super) asked: BTreeMap<RequestKey, PermissionRequest>,
-    pub(super) decisions: Vec<Decision>,
     evidence: Evidence,
-    pub(super) out: Outputs<Event>,
+    out: Outputs<Event>,
 }
 
 #[derive(Debug)]
 enum State {
     Connecting,
     /// Looking for the latest session of the workspace.
-    Choosing(Option<SessionInfo>, AgentCapabilities),
+    Choosing(Search),
     Opening,
     Applying(SessionId, SessionState),
     Running(SessionId),
@@ -55,30 +48,21 @@ enum State {
     Told,
 }
 
+/// A walk through the agent's list of sessions.
+#[derive(Debug)]
+struct Search {
+    latest: Option<SessionInfo>,
+    offers: AgentCapabilities,
+    /// How many more pages are looked at.
+    pages: u32,
+}
+
 /// Whether the run was ended from our side, and why.
 #[derive(Debug)]
-pub(super) enum Halt {
+enum Halt {
     No,
     Cancelled,
     Failed(Box<Problem>),
-}
-
-/// The answer so far.
-#[derive(Debug)]
-struct Answered {
-    text: String,
-    limit: usize,
-    truncated: bool,
-}
-
-impl Answered {
-    fn add(&mut self, piece: &str) {
-        let room = self.limit - self.text.len();
-        let fits = piece.floor_char_boundary(room.min(piece.len()));
-        let (kept, lost) = piece.split_at(if self.truncated { 0 } else { fits });
-        self.text.push_str(kept);
-        self.truncated |= !lost.is_empty();
-    }
 }
 
 impl Machine for Run {
@@ -100,11 +84,8 @@ impl Machine for Run {
             choice: session,
             settings: settings.into(),
             prompt,
-            policy,
+            turn: Turn::new(policy, output_limit),
             timeout: timeout.map(|timeout| (now.mono + timeout, timeout)),
-            output: Answered { text: String::new(), limit: output_limit, truncated: false },
-            asked: BTreeMap::new(),
-            decisions: Vec::new(),
             evidence,
             out: Outputs::default(),
         };
@@ -115,10 +96,10 @@ impl Machine for Run {
     fn handle(&mut self, now: Now, input: Input<'_>) {
         match input {
             Input::Link(link, heard) => {
-                if let Heard::Opened(peer) = heard {
+                let ours = self.client.handle(now, link, heard);
+                if let (true, Heard::Opened(peer)) = (ours, heard) {
                     self.out.tell(Event::Started(peer));
                 }
-                self.client.handle(now, link, heard);
             }
             Input::Hold(hold) => self.client.hold(now, &(), hold),
             Input::Tick | Input::StoreFailed(_) => {}
@@ -160,7 +141,7 @@ impl Run {
     fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
         match command {
             Command::Cancel => self.cancel(now),
-            Command::Answer { request, outcome } => self.answered_by_user(now, request, outcome),
+            Command::Answer { request, outcome } => self.answer(now, request, outcome),
             Command::Dispose => {
                 if !matches!(self.state, State::Told) {
                     self.halt(now, Halt::Cancelled);
@@ -194,7 +175,7 @@ impl Run {
     }
 
     /// Ends the run from our side; the first reason counts.
-    pub(super) fn halt(&mut self, now: Now, why: Halt) {
+    fn halt(&mut self, now: Now, why: Halt) {
         if matches!(self.halt, Halt::No) {
             self.halt = why;
         }
@@ -237,14 +218,14 @@ impl Run {
             }
             From::Line(line) => self.out.tell(Event::Line(line)),
             From::Text(text) => {
-                if text.moment == Moment::Turn && text.speaker == Speaker::Agent {
-                    self.output.add(&text.text);
-                }
+                self.turn.heard(&text);
                 self.out.tell(Event::Text(text));
             }
             From::Updated(updated) => self.out.tell(Event::Updated(updated)),
-            From::PermissionAsked(asked) => self.permission_asked(now, *asked),
-            From::Withdrawn(request) => self.withdrawn(request),
+            From::PermissionAsked(asked) => self.permission_asked(now, asked),
+            From::Withdrawn(request) => {
+                self.turn.withdrawn(request).into_iter().for_each(|event| self.out.tell(event));
+            }
             // Nothing is offered, so nothing is asked for.
             From::Requested(_) | From::Notified(_) => {}
             From::Answered(_, answer) => self.answered(now, *answer),
@@ -284,8 +265,12 @@ impl Run {
         match std::mem::take(&mut self.choice) {
             Choice::New => self.open(now, Which::New),
             Choice::Old(session) => self.open(now, reopen(session, &offers)),
+            Choice::Nowhere => {
+                self.finish(Ending::plain(Outcome::Completed));
+                self.shut_down(now);
+            }
             Choice::Last => {
-                self.state = State::Choosing(None, offers);
+                self.state = State::Choosing(Search { latest: None, offers, pages: PAGES });
                 self.list(now, None);
             }
         }
@@ -321,15 +306,17 @@ impl Run {
     }
 
     fn listed(&mut self, now: Now, list: SessionList) {
-        let State::Choosing(best, offers) = &mut self.state else { return };
+        let State::Choosing(search) = &mut self.state else { return };
         let here = list.sessions.into_iter().filter(|session| session.cwd == self.setup.cwd);
+        let known = search.latest.take().into_iter().chain(here);
         // ISO 8601 in UTC sorts as text.
-        *best = best.take().into_iter().chain(here).max_by(|a, b| a.updated_at.cmp(&b.updated_at));
-        if let Some(cursor) = list.next_cursor {
+        search.latest = known.max_by(|a, b| a.updated_at.cmp(&b.updated_at));
+        search.pages -= 1;
+        if let Some(cursor) = list.next_cursor.filter(|_| search.pages > 0) {
             return self.list(now, Some(cursor));
         }
-        if let Some(session) = best.take() {
-            let which = reopen(session.session_id, offers);
+        if let Some(session) = search.latest.take() {
+            let which = reopen(session.session_id, &search.offers);
             return self.open(now, which);
         }
         let message = format!("the agent has no session in {}", self.setup.cwd);
@@ -365,31 +352,14 @@ impl Run {
 
     fn turn_ended(&mut self, now: Now, ended: TurnEnded) {
         match ended.end {
-            Ok(stopped) => self.finish_turn(stopped),
+            Ok(stopped) => self.finish(Ending::of_stop(stopped)),
             // How the child ended is part of the reason, unless the end was our wish.
             Err(Failure::Disconnected) if matches!(self.halt, Halt::No) => {
                 self.lose(now, Phase::Prompt, Failure::Disconnected);
             }
-            Err(failure) => {
-                let problem = self.evidence.failure(Phase::Prompt, &failure);
-                self.finish(Outcome::Error, None, None, Some(problem));
-            }
+            Err(failure) => self.finish(Ending::failed(self.evidence.failure(Phase::Prompt, &failure))),
         }
         self.shut_down(now);
-    }
-
-    fn finish_turn(&mut self, Stopped { reason, usage, .. }: Stopped) {
-        let outcome = match &reason {
-            StopReason::EndTurn => Outcome::Completed,
-            StopReason::MaxTokens => Outcome::MaxTokens,
-            StopReason::Refusal => Outcome::Refusal,
-            StopReason::Cancelled => Outcome::Aborted,
-            StopReason::MaxTurnRequests | StopReason::Other(_) => Outcome::Error,
-        };
-        let word = reason.as_str();
-        let problem = (outcome == Outcome::Error)
-            .then(|| Problem::new(Phase::Prompt, Kind::Rpc, format!("the agent stopped: {word}")));
-        self.finish(outcome, Some(word.to_owned()), usage, problem);
     }
 
     /// Without an answer; the result waits for the child's end.
@@ -415,43 +385,45 @@ impl Run {
                 }
             };
             let problem = self.evidence.end(&lost, &closed);
-            self.finish(Outcome::Error, None, None, Some(problem));
+            self.finish(Ending::failed(problem));
         }
         self.out.tell(Event::Closed(Box::new(closed)));
     }
 
     /// Tells the result. What we wanted counts for more than what came of it.
-    fn finish(
-        &mut self,
-        outcome: Outcome,
-        stop_reason: Option<String>,
-        usage: Option<Json>,
-        problem: Option<Problem>,
-    ) {
-        let (outcome, error) = match std::mem::replace(&mut self.halt, Halt::No) {
-            Halt::No => (outcome, problem),
+    fn finish(&mut self, mut ending: Ending) {
+        (ending.outcome, ending.error) = match std::mem::replace(&mut self.halt, Halt::No) {
+            Halt::No => (ending.outcome, ending.error),
             Halt::Cancelled => (Outcome::Aborted, None),
             Halt::Failed(problem) => (Outcome::Error, Some(*problem)),
         };
-        // A question that nobody answered is part of the result.
-        while let Some((request, _)) = self.asked.first_key_value() {
-            self.withdrawn(*request);
-        }
         self.state = State::Told;
         self.timeout = None;
-        self.out.tell(Event::Finished(Box::new(Finished {
-            outcome,
-            stop_reason,
-            output: std::mem::take(&mut self.output.text),
-            output_truncated: self.output.truncated,
-            permissions: std::mem::take(&mut self.decisions),
-            usage,
-            error,
-        })));
+        self.turn.end(ending).into_iter().for_each(|event| self.out.tell(event));
     }
 
-    pub(super) fn reply(&mut self, now: Now, command: client::Command) -> Result<(), Refused> {
-        self.client.command(now, &(), command)
+    fn permission_asked(&mut self, now: Now, asked: Box<PermissionAsked>) {
+        let title = asked.asked.tool_call.title.clone();
+        let title = title.unwrap_or_else(|| asked.asked.tool_call.tool_call_id.clone());
+        let (event, answer) = self.turn.asked(asked);
+        self.out.tell(event);
+        if let Some(answer) = answer {
+            // Refused only when the connection is leaving: then nobody waits for it.
+            let _ = self.client.command(now, &(), answer);
+            if self.turn.policy() == Policy::Fail {
+                let message = format!("permission was refused: {title}");
+                let problem = Problem::new(Phase::Prompt, Kind::Refused, message)
+                    .hint("allow it: --permission allow, or --permission ask");
+                self.halt(now, Halt::Failed(Box::new(problem)));
+            }
+        }
+    }
+
+    fn answer(&mut self, now: Now, request: RequestKey, outcome: PermissionOutcome) -> Result<(), Refused> {
+        self.client.command(now, &(), client::Command::Answer { request, outcome: outcome.clone() })?;
+        let decided = self.turn.answered(request, &outcome);
+        decided.into_iter().for_each(|event| self.out.tell(event));
+        Ok(())
     }
 }
 
@@ -463,5 +435,7 @@ fn reopen(session: SessionId, offers: &AgentCapabilities) -> Which {
     }
 }
 
+/// Pages of the agent's list of sessions that are looked at: a list may have no end.
+const PAGES: u32 = 100;
 /// One request of the run is open at a time.
 const STEP: Tag = Tag(0);

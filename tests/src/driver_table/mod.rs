@@ -148,6 +148,22 @@ impl Witness {
         self.0.read_exact(&mut vec![0; bytes]).expect("words");
     }
 
+    /// Waits until that text was said, and returns all of it up to there.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be read.
+    pub fn wait_for_text(&mut self, text: &str) -> String {
+        let mut said = Vec::new();
+        while !said.ends_with(text.as_bytes()) {
+            self.wait_for(0);
+            let mut byte = [0];
+            self.0.read_exact(&mut byte).expect("words");
+            said.extend(byte);
+        }
+        String::from_utf8_lossy(&said).into_owned()
+    }
+
     /// Waits until nobody holds it, and returns what was said.
     ///
     /// # Panics

@@ -399,6 +399,9 @@ impl<'d> World<'d> {
         } else if pipe.is_readable() {
             self.pipes[rx.0].ended = true;
             self.hear(id, Heard::Eof);
+            if self.has_hung_up(id) {
+                self.later(Happening::WriteFailed(id));
+            }
         }
         self.wake_reader(id);
     }

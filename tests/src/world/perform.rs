@@ -344,11 +344,21 @@ impl World<'_> {
     fn release_reader(&mut self, id: PipeId) {
         let pipe = &mut self.pipes[id.0];
         pipe.readers = pipe.readers.saturating_sub(1);
-        if pipe.is_broken()
-            && let Some(writer) = pipe.break_off()
-        {
+        if !pipe.is_broken() {
+            return;
+        }
+        let (waiting, writer) = (pipe.break_off(), pipe.writer);
+        if let Some(writer) = waiting.or(writer.filter(|writer| self.has_hung_up(*writer))) {
             self.later(Happening::WriteFailed(writer));
         }
+    }
+
+    /// Whether a node that has read to the end of a connection can know that nobody reads it either.
+    pub(super) fn has_hung_up(&self, id: PortId) -> bool {
+        let Port { kind, rx, tx, .. } = &self.ports[id.0];
+        let ended = rx.is_some_and(|rx| self.pipes[rx.0].ended);
+        let broken = tx.is_some_and(|tx| self.pipes[tx.0].is_broken());
+        matches!(kind, Kind::Stream) && ended && broken
     }
 
     fn wake_reader_of(&mut self, pipe: PipeId) {
@@ -364,6 +374,7 @@ impl World<'_> {
 
     fn join(&mut self, id: PortId, kind: Kind, rx: PipeId, tx: PipeId) {
         self.pipes[rx.0].reader = Some(id);
+        self.pipes[tx.0].writer = Some(id);
         let port = self.port(id);
         port.kind = kind;
         port.rx = Some(rx);

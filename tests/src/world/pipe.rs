@@ -11,6 +11,7 @@ pub(super) struct Pipe {
     /// Who waits for the word that its write is in the pipe.
     waiting: Option<PortId>,
     pub(super) reader: Option<PortId>,
+    pub(super) writer: Option<PortId>,
     /// Processes that hold the writing end, and the reading end.
     pub(super) writers: u8,
     pub(super) readers: u8,

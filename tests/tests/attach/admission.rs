@@ -139,7 +139,7 @@ fn empty_parameters_count_as_none() {
 #[test]
 fn a_server_without_a_token_lets_nobody_in() {
     let mut config = config();
-    config.token = Secret::new(String::new());
+    config.token = agentline_core::Secret::new(String::new());
     let mut desk = serving_with(config);
     let client = desk.connect();
     for params in ["{}", r#"{"authToken":""}"#] {

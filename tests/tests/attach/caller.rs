@@ -6,11 +6,15 @@ use agentline_core::attach::canceller;
 use agentline_core::attach::client::{self, Client};
 use agentline_core::attach::{Answer, Caller, Canceller, Ending, Failure, Stop, Turn};
 
-use super::client::{OWNER, target};
+use super::client::{OWNER, owned};
 use super::*;
 
-impl<M: Machine> Desk<M> {
+trait Door {
     /// The server lets the next connection in.
+    fn admit(&mut self) -> LinkId;
+}
+
+impl<M: Machine> Door for Desk<M> {
     fn admit(&mut self) -> LinkId {
         let link = self.connecting.pop_front().expect("a connection was asked for");
         self.heard(link, Heard::Opened(OWNER));
@@ -22,7 +26,7 @@ impl<M: Machine> Desk<M> {
 
 /// A caller whose prompt is open.
 fn prompting() -> (Desk<Caller>, LinkId) {
-    let mut desk = Desk::new(target());
+    let mut desk = Desk::new(owned());
     let link = desk.admit();
     desk.run([prompt("first")]);
     desk.read(link);
@@ -61,7 +65,7 @@ fn a_cancel_goes_over_a_connection_of_its_own() {
 
 #[test]
 fn one_cancel_at_a_time_and_only_of_an_open_prompt() {
-    let mut desk = Desk::<Caller>::new(target());
+    let mut desk = Desk::<Caller>::new(owned());
     assert_eq!(desk.command(Command::Cancel), Err(Refused::Unknown));
     desk.admit();
     assert_eq!(desk.command(Command::Cancel), Err(Refused::Unknown));
@@ -131,7 +135,7 @@ fn a_caller_ends_once_both_connections_are_over() {
 
 #[test]
 fn a_canceller_says_once_what_came_of_it() {
-    let config = canceller::Config { target: target(), session: None };
+    let config = canceller::Config { target: owned(), session: None };
     let mut desk = Desk::<Canceller>::new(config);
     let link = desk.admit();
     assert!(desk.read(link).ends_with("\"method\":\"session/cancel\",\"params\":{}}\n"));
@@ -146,7 +150,7 @@ fn a_canceller_says_once_what_came_of_it() {
 /// The real machines at both ends: what one writes the other reads.
 #[test]
 fn our_client_and_our_server_understand_each_other() {
-    let (mut session, mut caller) = (serving(), Desk::<Client>::new(target()));
+    let (mut session, mut caller) = (serving(), Desk::<Client>::new(owned()));
     let seat = session.connect();
     caller.heard(LinkId::FIRST, Heard::Opened(OWNER));
     let exchange = |session: &mut Desk<Server>, caller: &mut Desk<Client>| {

@@ -1,6 +1,5 @@
 //! One connection, against a double that errs as the real server does.
 
-use agentline_core::Address;
 use agentline_core::OpenError;
 use agentline_core::attach::client::{Client, Command, Event};
 use agentline_core::attach::{Answer, Ending, Failure, Fault, Session, Stop, Target, Turn};
@@ -10,18 +9,21 @@ use super::*;
 /// The real server's welcome: blanks between the members, and a version that is a number.
 const WELCOME: &str = r#"{"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": 1, "agentCapabilities": {"loadSession": false, "promptCapabilities": {}, "agenticaAttach": true}, "agentInfo": {"name": "agentica", "version": 1}, "agenticaAuth": "token"}}"#;
 
-pub(super) fn target() -> Target {
-    Target {
-        socket: Address(SOCKET.into()),
-        token: Secret::new(TOKEN.to_owned()),
-        owner: Some(1000),
-        limits: Limits::default(),
-    }
+/// The session, and whose it must be.
+pub(super) fn owned() -> Target {
+    Target { owner: OWNER.uid, ..target() }
 }
 
 pub(super) const OWNER: Peer = Peer { pid: Some(42), uid: Some(1000) };
 
-impl Desk<Client> {
+/// What the tests do with a client.
+trait Calling {
+    fn line(&mut self, line: &str);
+    fn event(&mut self) -> Option<Event>;
+    fn written(&mut self) -> String;
+}
+
+impl Calling for Desk<Client> {
     fn line(&mut self, line: &str) {
         self.send(LinkId::FIRST, format!("{line}\n").as_bytes());
     }
@@ -36,7 +38,7 @@ impl Desk<Client> {
 }
 
 fn opened() -> Desk<Client> {
-    let mut desk = Desk::new(target());
+    let mut desk = Desk::new(owned());
     desk.heard(LinkId::FIRST, Heard::Opened(OWNER));
     desk
 }
@@ -78,7 +80,7 @@ fn the_token_is_the_first_thing_sent() {
 #[test]
 fn whoever_else_listens_at_the_socket_does_not_get_the_token() {
     for peer in [Peer::default(), Peer { pid: None, uid: Some(1001) }] {
-        let mut desk = Desk::<Client>::new(target());
+        let mut desk = Desk::<Client>::new(owned());
         desk.heard(LinkId::FIRST, Heard::Opened(peer));
         assert_eq!(desk.written(), "");
         desk.heard(LinkId::FIRST, Heard::Eof);
@@ -89,7 +91,7 @@ fn whoever_else_listens_at_the_socket_does_not_get_the_token() {
 
 #[test]
 fn a_full_backlog_is_tried_again() {
-    let mut desk = Desk::<Client>::new(target());
+    let mut desk = Desk::<Client>::new(owned());
     for _ in 0..10 {
         desk.connecting.pop_front().expect("another attempt");
         desk.heard(LinkId::FIRST, Heard::OpenFailed(OpenError::Busy));
@@ -101,7 +103,7 @@ fn a_full_backlog_is_tried_again() {
 
 #[test]
 fn a_socket_where_nobody_listens_is_said_so() {
-    let mut desk = Desk::<Client>::new(target());
+    let mut desk = Desk::<Client>::new(owned());
     desk.heard(LinkId::FIRST, Heard::OpenFailed(OpenError::Refused));
     assert_eq!(desk.event(), Some(Event::Closed(Ending::Failed(OpenError::Refused))));
     assert!(desk.ended);

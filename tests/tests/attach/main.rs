@@ -5,7 +5,6 @@ mod admission;
 mod caller;
 mod client;
 mod departures;
-mod desk;
 mod lines;
 mod prompts;
 mod properties;
@@ -16,41 +15,17 @@ mod worlds;
 use std::path::Path;
 use std::time::Duration;
 
-use agentline_core::attach::presence::Record;
 use agentline_core::attach::server::{Command, Config, Event};
-use agentline_core::attach::{AgentInfo, Injection, Limits, PromptId, Server};
-use agentline_core::{Heard, Input, LinkId, Machine, Peer, Refused, Secret, Time};
+use agentline_core::attach::{AgentInfo, Injection, PromptId, Server};
+use agentline_core::{Heard, Input, LinkId, Machine, Peer, Refused, Time};
+use agentline_tests::attach::{RECORD, SOCKET, TOKEN, TOKEN_FILE, config, target};
+use agentline_tests::desk::Desk;
 use serde_json::{Value, json};
 
-use desk::Desk;
-
-const TOKEN: &str = "5eb1";
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"authToken":"5eb1"}}"#;
 const PING: &str = r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#;
 const PONG: &str = "{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{\"status\":\"ok\"}}\n";
 const PENDING: &str = "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"stopReason\":\"agentica_pending\",\"agenticaPending\":true}}\n";
-
-const SOCKET: &str = "/run/agentica-1000/0a1b2c3d.sock";
-const TOKEN_FILE: &str = "/run/agentica-1000/0a1b2c3d.token";
-const RECORD: &str = "/home/u/.agentica/cache/peers/live/0a1b2c3d.json";
-
-fn config() -> Config {
-    Config {
-        socket: SOCKET.into(),
-        token: Secret::new(TOKEN.to_owned()),
-        record: Record {
-            peer_id: "0a1b2c3d".to_owned(),
-            name: "proj-7f".to_owned(),
-            pid: Some(42),
-            cwd: "/home/u/proj".to_owned(),
-            session_id: Some("sess-1".to_owned()),
-            ..Record::default()
-        },
-        record_file: RECORD.into(),
-        agent: AgentInfo { name: "agentline".to_owned(), version: "0.1.0".to_owned() },
-        limits: Limits::default(),
-    }
-}
 
 /// A server that listens, and a desk around it.
 fn serving() -> Desk<Server> {
@@ -64,21 +39,34 @@ fn serving_with(config: Config) -> Desk<Server> {
     desk
 }
 
-impl Desk<Server> {
+/// What the tests do with a server.
+trait Serving {
+    fn connect(&mut self) -> LinkId;
+    /// A client that is let in.
+    fn enter(&mut self) -> LinkId;
+    /// One line, and what is answered at once.
+    fn ask(&mut self, link: LinkId, line: &str) -> String;
+    fn prompt(&mut self, link: LinkId, id: u32, text: &str) -> String;
+    /// The prompt that the host was handed last, and nothing else.
+    fn received(&mut self) -> (PromptId, String);
+    /// Takes a prompt as the next turn and starts it.
+    fn start(&mut self);
+    fn record(&self) -> Value;
+}
+
+impl Serving for Desk<Server> {
     fn connect(&mut self) -> LinkId {
         let link = self.accepting.take().expect("the server accepts");
         self.heard(link, Heard::Opened(Peer::default()));
         link
     }
 
-    /// A client that is let in.
     fn enter(&mut self) -> LinkId {
         let link = self.connect();
         self.ask(link, HELLO);
         link
     }
 
-    /// One line, and what is answered at once.
     fn ask(&mut self, link: LinkId, line: &str) -> String {
         self.send(link, format!("{line}\n").as_bytes());
         self.read(link)
@@ -88,7 +76,6 @@ impl Desk<Server> {
         self.ask(link, &prompt(id, &json!(text)))
     }
 
-    /// The prompt that the host was handed last, and nothing else.
     fn received(&mut self) -> (PromptId, String) {
         match self.events.pop_front() {
             Some(Event::PromptReceived { prompt, text }) => (prompt, text),
@@ -96,7 +83,6 @@ impl Desk<Server> {
         }
     }
 
-    /// Takes a prompt as the next turn and starts it.
     fn start(&mut self) {
         let (prompt, _) = self.received();
         self.run([Command::Injected(prompt, Injection::Queued), Command::TurnStarted]);

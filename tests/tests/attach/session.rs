@@ -116,7 +116,7 @@ fn a_host_that_miscounts_its_turns_is_told_so() {
 #[test]
 fn the_token_is_shown_nowhere() {
     let mut desk = Desk::<Server>::new(config());
-    let shown = format!("{:?}", desk.machine);
+    let shown = format!("{:?}", desk.machine.machine());
     assert!(!shown.contains(TOKEN), "{shown}");
     desk.machine.handle(desk.now, Input::Link(LinkId::FIRST, Heard::Opened(Peer::default())));
     while let Some(output) = desk.machine.poll() {

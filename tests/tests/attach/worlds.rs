@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use agentline_core::Now;
 use agentline_core::attach::caller;
-use agentline_core::attach::client::{self, Target};
+use agentline_core::attach::client;
 use agentline_core::attach::{Answer, Caller, Failure, Stop, Turn};
-use agentline_core::{Address, Now};
 use agentline_tests::{Checked, Checks, Dice, Faults, Handle, Node, World, dice};
 use quickcheck::quickcheck;
 
@@ -27,13 +27,9 @@ struct Told {
 
 type Log = Rc<RefCell<Told>>;
 
-fn checks() -> Checks {
-    Checks { line: 8 << 20, ..Checks::default() }
-}
-
 /// A session whose turns take no time, or run until they are cancelled.
 fn session(world: &mut World<'_>, endless: bool) -> Handle<Server> {
-    let machine = Checked::around(Server::new(Now::default(), config()), checks());
+    let machine = Checked::around(Server::new(Now::default(), config()), Checks::default());
     let handle = world.add(Node::new(machine, move |_, event, commands| match event {
         Event::PromptReceived { prompt, text } => {
             commands.extend([Command::Injected(prompt, Injection::Queued), Command::TurnStarted]);
@@ -50,15 +46,9 @@ fn session(world: &mut World<'_>, endless: bool) -> Handle<Server> {
 
 /// A caller that says one thing and leaves; an impatient one cancels it.
 fn caller(world: &mut World<'_>, text: &str, impatient: bool) -> (Handle<Caller>, Log) {
-    let target = Target {
-        socket: Address(SOCKET.into()),
-        token: Secret::new(TOKEN.to_owned()),
-        owner: None,
-        limits: Limits::default(),
-    };
     let (log, text) = (Log::default(), text.to_owned());
     let told = Rc::clone(&log);
-    let machine = Checked::around(Caller::new(world.now(), target), checks());
+    let machine = Checked::around(Caller::new(world.now(), target()), Checks::default());
     let handle = world.add(Node::new(machine, move |_, event, commands| {
         let mut told = told.borrow_mut();
         match event {

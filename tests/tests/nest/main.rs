@@ -12,7 +12,7 @@ use std::time::Duration;
 use agentline_core::machine::Heard as News;
 use agentline_core::nest::{Nest, Told};
 use agentline_core::{
-    Action, Address, Graces, Ids, Input, Limits, LinkId, Machine, Now, Open, OpenError, Output, Outputs, Time,
+    Action, Address, Graces, Ids, Limits, Machine, Now, Open, OpenError, Output, Outputs, Time,
 };
 use agentline_tests::toy::{Heard, Say, Start, Talk};
 use agentline_tests::world::Manners;
@@ -188,25 +188,6 @@ fn the_links_of_a_child_that_is_gone_are_nobodys() {
     assert!(matches!(told.last(), Some(("child", Told::Ended))), "{told:?}");
     assert!(!nest.handle(now, link, News::Eof));
     assert_eq!((nest.len(), nest.deadline()), (0, None));
-}
-
-#[test]
-fn a_listener_that_the_system_had_no_room_for_is_opened_again() {
-    let listen = Action::Open(Open::Listen(Address("s".into())));
-    let listens = |session: &mut Session| match session.poll() {
-        Some(Output::Do(LinkId::FIRST, action)) => action == listen && session.poll().is_none(),
-        _ => false,
-    };
-    let mut now = Now::default();
-    let mut session = Session::new(now, Place("s", 1));
-    assert!(listens(&mut session));
-    for error in [OpenError::Busy, OpenError::TooManyFiles] {
-        session.handle(now, Input::Link(LinkId::FIRST, News::OpenFailed(error)));
-        assert!(session.poll().is_none());
-        now.mono = session.deadline().expect("a next attempt").0;
-        session.handle(now, Input::Tick);
-        assert!(listens(&mut session));
-    }
 }
 
 /// Passes 2 MB to a listener that takes 64 KiB in 10 ms; returns the peak and how many lines came through.

@@ -107,6 +107,21 @@ fn a_listener_that_fails_is_closed_once() {
 }
 
 #[test]
+fn a_listener_that_the_system_had_no_room_for_is_opened_again() {
+    let machine = Checked::new(Now::default(), (CHECKS, Place("s", 1)));
+    let mut rig = Rig { machine, now: Now::default() };
+    rig.expect("0 listen");
+    for error in [OpenError::TooManyFiles, OpenError::Busy] {
+        rig.hear(LISTENER, News::OpenFailed(error));
+        rig.expect("");
+        rig.tick_in(1000);
+        rig.expect("0 listen");
+    }
+    rig.hear(LISTENER, News::Opened(Peer::default()));
+    rig.expect("1 accept 0");
+}
+
+#[test]
 fn closing_gives_up_the_accept_and_lets_connections_finish() {
     let mut rig = Rig::listening(3);
     rig.take(1);

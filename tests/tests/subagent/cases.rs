@@ -1,6 +1,5 @@
 //! What the published client does, case by case, and the two cases where this one differs.
 
-use std::path::Path;
 use std::time::Duration;
 
 use agentline_core::acp::ContentBlock;
@@ -8,7 +7,7 @@ use agentline_core::link::Rung;
 use agentline_core::problem::{AgentExit, Kind, Phase};
 use agentline_core::subagent::provider::{Permission, Provider, Task};
 use agentline_core::subagent::{By, Command, Config, Event, Outcome, Verdict};
-use agentline_core::{Exit, Group};
+use agentline_core::{Exit, Group, Stderr};
 use tempfile::TempDir;
 
 use crate::rig::{Play, Seen};
@@ -20,8 +19,10 @@ pub(crate) struct Case {
     provider: Provider,
     play: Play,
     cancel_grace: Duration,
-    check: Box<dyn FnOnce(&Seen, &Path)>,
+    check: Check,
 }
+
+type Check = Box<dyn FnOnce(&Seen)>;
 
 impl Case {
     /// Plays it with `program` as the scripted agent and compares.
@@ -36,12 +37,11 @@ impl Case {
             parent_cwd: Some(workspace.clone()),
             ..Task::default()
         };
-        let cwd = self.provider.directory(&task, &workspace).expect("a workspace");
-        let mut config = self.provider.plan(task, &cwd, ambient()).expect(&self.name);
+        let provider = self.provider.load(&workspace, |_| true).expect("a provider");
+        let mut config = provider.plan(task, |_| true, ambient()).expect("a plan");
         config.client.timeouts.cancel = Some(self.cancel_grace);
         let seen = runtime(config, self.play);
-        let looked =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (self.check)(&seen, &workspace)));
+        let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (self.check)(&seen)));
         assert!(looked.is_ok(), "{}: {seen:#?}", self.name);
     }
 
@@ -75,7 +75,7 @@ impl Case {
         self
     }
 
-    fn check(mut self, check: impl FnOnce(&Seen, &Path) + 'static) -> Self {
+    fn check(mut self, check: impl FnOnce(&Seen) + 'static) -> Self {
         self.check = Box::new(check);
         self
     }
@@ -94,6 +94,7 @@ fn case(name: impl Into<String>, prompt: &'static str) -> Case {
         cwd: None,
         permission: Permission::Reject,
         env: std::collections::BTreeMap::new(),
+        stderr: Stderr::Inherit,
         dispose_eof_grace_ms: 50,
         dispose_grace_ms: 40,
     };
@@ -103,7 +104,7 @@ fn case(name: impl Into<String>, prompt: &'static str) -> Case {
         provider,
         play: Box::new(|_| None),
         cancel_grace: CANCEL_GRACE,
-        check: Box::new(|_, _| {}),
+        check: Box::new(|_| {}),
     }
 }
 
@@ -144,7 +145,7 @@ fn endings() -> Vec<Case> {
     ];
     let stops = reasons.into_iter().map(|(stop, reason, outcome)| {
         let prompt = Box::leak(format!("say partial; {stop}").into_boxed_str());
-        case(stop, prompt).check(move |seen, _| {
+        case(stop, prompt).check(move |seen| {
             let result = seen.finished();
             assert_eq!((result.outcome, &*result.output), (outcome, "partial"));
             assert_eq!(result.stop_reason.as_deref(), Some(reason));
@@ -153,17 +154,15 @@ fn endings() -> Vec<Case> {
     let mut cases: Vec<Case> = stops.collect();
     cases.extend([
         case("an answer is the agent's text, in pieces without anything between", "chunks 100").check(
-            |seen, _| {
+            |seen| {
                 let expected: String = (0..100).map(|number| format!("c{number} ")).collect();
                 assert_eq!(seen.finished().output, expected);
             },
         ),
-        case("thoughts and tools are no part of the answer", "think; tool look; say done").check(
-            |seen, _| {
-                assert_eq!(seen.finished().output, "done");
-            },
-        ),
-        case("an exit in the middle of the turn keeps the text", "say bye; die 3").check(|seen, _| {
+        case("thoughts and tools are no part of the answer", "think; tool look; say done").check(|seen| {
+            assert_eq!(seen.finished().output, "done");
+        }),
+        case("an exit in the middle of the turn keeps the text", "say bye; die 3").check(|seen| {
             let result = seen.finished();
             let problem = result.error.as_ref().expect("a problem");
             assert_eq!(
@@ -174,13 +173,13 @@ fn endings() -> Vec<Case> {
             assert_eq!(problem.agent_exit, Some(AgentExit::Code(3)));
             assert_eq!(seen.closed().obituary.exit, Some(Exit::Code(3)));
         }),
-        case("an agent that fails is an error", "say so; fail").check(|seen, _| {
+        case("an agent that fails is an error", "say so; fail").check(|seen| {
             let result = seen.finished();
             let problem = result.error.as_ref().expect("a problem");
             assert_eq!((result.outcome, &*result.output, problem.kind), (Outcome::Error, "so", Kind::Rpc));
             assert!(problem.message.contains("Internal error"), "{problem}");
         }),
-        case("a line of noise harms nobody", "say fine").flags(&["--noise"]).check(|seen, _| {
+        case("a line of noise harms nobody", "say fine").flags(&["--noise"]).check(|seen| {
             assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Completed, "fine"));
         }),
     ]);
@@ -190,7 +189,7 @@ fn endings() -> Vec<Case> {
 fn permissions() -> Vec<Case> {
     const USUAL: &str = "perm reject_once,allow_always,allow_once";
     let case = |name, prompt, answer: &'static str, verdict| {
-        case(name, prompt).check(move |seen, _| {
+        case(name, prompt).check(move |seen| {
             let result = seen.finished();
             assert_eq!((result.outcome, &*result.output), (Outcome::Completed, answer));
             let [decision] = &result.permissions[..] else { panic!("one decision") };
@@ -203,6 +202,7 @@ fn permissions() -> Vec<Case> {
     vec![
         // Differs: the published client answers `cancelled`, which the protocol keeps for cancelled turns.
         case("reject takes what rejects once", USUAL, "reject_once-0", rejected),
+        case("and not what rejects for good", "perm reject_always,reject_once", "reject_once-1", rejected),
         case("or else what rejects for good", "perm allow_once,reject_always", "reject_always-1", rejected),
         case("or else nothing", "perm allow_once", "cancelled", cancelled),
         case("reject knows nothing of kinds to come", "perm reject_some", "cancelled", cancelled),
@@ -215,7 +215,7 @@ fn permissions() -> Vec<Case> {
 
 fn cancelling() -> Vec<Case> {
     let aborted = |name, prompt| {
-        case(name, prompt).check(|seen, _| {
+        case(name, prompt).check(|seen| {
             let result = seen.finished();
             assert_eq!((result.outcome, &*result.output, &result.error), (Outcome::Aborted, "so far", &None));
         })
@@ -223,7 +223,7 @@ fn cancelling() -> Vec<Case> {
     vec![
         aborted("a cancelled turn ends by the agent's word", "say so far; sleep 600000")
             .play(on_text(&[Command::Cancel]))
-            .check(|seen, _| {
+            .check(|seen| {
                 let result = seen.finished();
                 assert_eq!(
                     (result.outcome, result.stop_reason.as_deref()),
@@ -234,25 +234,25 @@ fn cancelling() -> Vec<Case> {
         // The published client does not wait for the agent's word; here it is waited for, but not for ever.
         aborted("or without, when it does not come", "say so far; hang")
             .play(on_text(&[Command::Cancel]))
-            .check(|seen, _| {
+            .check(|seen| {
                 assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Aborted, "so far"));
                 assert!(seen.took.is_none_or(|took| took == CANCEL_GRACE), "{:?}", seen.took);
                 assert_eq!(seen.closed().obituary.rung, Rung::Eof);
             }),
         aborted("who cancels twice does not wait", "say so; say  far; hang")
             .play(on_text(&[Command::Cancel, Command::Cancel]))
-            .check(|seen, _| {
+            .check(|seen| {
                 assert_eq!(seen.finished().outcome, Outcome::Aborted);
                 assert!(seen.took.is_none_or(|took| took.is_zero()), "{:?}", seen.took);
             }),
         aborted("to dispose of a run cancels it", "say so far; hang").play(on_text(&[Command::Dispose])),
         case("to cancel what is over changes nothing", "say done")
             .play(|event| matches!(event, Some(Event::Finished(_))).then_some(Command::Cancel))
-            .check(|seen, _| {
+            .check(|seen| {
                 assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Completed, "done"));
             }),
         case("cancelled before there is a child", "say never").play(at_start(Command::Cancel)).check(
-            |seen, _| {
+            |seen| {
                 assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Aborted, ""));
                 assert!(seen.finished_last(), "told before the child was gone");
             },
@@ -260,14 +260,14 @@ fn cancelling() -> Vec<Case> {
         case("cancelled during the handshake, the run ends with the child", "say never")
             .flags(&["--slow-init", "30"])
             .play(at_start(Command::Cancel))
-            .check(|seen, _| {
+            .check(|seen| {
                 assert_eq!(seen.finished().outcome, Outcome::Aborted);
                 assert!(seen.finished_last(), "told before the child was gone");
                 assert_eq!(seen.closed().obituary.rung, Rung::Eof);
             }),
         case("cancelled before the session", "say never")
             .play(|event| matches!(event, Some(Event::Ready(_))).then_some(Command::Cancel))
-            .check(|seen, _| {
+            .check(|seen| {
                 assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Aborted, ""));
                 assert!(seen.finished_last(), "told before the child was gone");
             }),
@@ -276,7 +276,7 @@ fn cancelling() -> Vec<Case> {
 
 fn leaving() -> Vec<Case> {
     let rude = |name, flags: &[&str], rung, grace: Duration| {
-        case(name, "say done").flags(flags).check(move |seen, _| {
+        case(name, "say done").flags(flags).check(move |seen| {
             assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Completed, "done"));
             let obituary = &seen.closed().obituary;
             assert_eq!((obituary.rung, obituary.group), (rung, Some(Group::Gone)));
@@ -303,7 +303,7 @@ fn leaving() -> Vec<Case> {
 
 fn starting() -> Vec<Case> {
     let failed = |name, kind, phase| {
-        case(name, "say never").check(move |seen, _| {
+        case(name, "say never").check(move |seen| {
             let result = seen.finished();
             let problem = result.error.as_ref().expect("a problem");
             assert_eq!((result.outcome, problem.kind, problem.phase), (Outcome::Error, kind, phase));
@@ -321,19 +321,19 @@ fn starting() -> Vec<Case> {
 
 fn workspace() -> Vec<Case> {
     vec![
-        case("the child works in the workspace, and is told the same one", "cwd").check(|seen, workspace| {
-            let workspace = workspace.display();
+        case("the child works in the workspace, and is told the same one", "cwd").check(|seen| {
+            let workspace = &seen.workspace;
             assert_eq!(seen.finished().output, format!("{workspace}|{workspace}"));
         }),
-        case("a proof lands in the workspace", "proof it works").check(|seen, _| {
+        case("a proof lands in the workspace", "proof it works").check(|seen| {
             assert_eq!(seen.proof.as_deref(), Some("it works"));
         }),
-        case("and in the configured one", "proof it works; cwd").cwd(".").check(|seen, _| {
+        case("and in the configured one", "proof it works; cwd").cwd(".").check(|seen| {
             assert_eq!(seen.proof.as_deref(), Some("it works"));
         }),
         case("no credential of ours reaches the child, unless it is given", "env _; env M; env PLAIN")
             .env("DEEPSEEK_API_KEY", "given")
-            .check(|seen, _| {
+            .check(|seen| {
                 assert_eq!(seen.finished().output, "DEEPSEEK_API_KEY=givenPLAIN=ambient");
             }),
     ]

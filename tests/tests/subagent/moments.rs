@@ -11,7 +11,7 @@ use agentline_core::{
 };
 use agentline_tests::Checked;
 
-use crate::rig::watched;
+use crate::rig::{finished, watched};
 
 /// A run and whoever feeds it.
 pub(crate) struct Hand {
@@ -51,10 +51,10 @@ impl Hand {
     }
 
     pub(crate) fn line(&mut self, line: &str) {
-        self.hear(Heard::Bytes(format!("{line}\n").as_bytes()));
+        self.hear(Heard::Bytes(format!("{}\n", line.replace('\n', " ")).as_bytes()));
     }
 
-    fn command(&mut self, command: Command) -> Result<(), Refused> {
+    pub(crate) fn command(&mut self, command: Command) -> Result<(), Refused> {
         let done = self.run.command(self.now, command);
         self.drain();
         done
@@ -93,10 +93,7 @@ impl Hand {
     }
 
     pub(crate) fn finished(&self) -> Option<&Finished> {
-        self.events.iter().find_map(|event| match event {
-            Event::Finished(finished) => Some(&**finished),
-            _ => None,
-        })
+        self.events.iter().find_map(finished)
     }
 
     pub(crate) fn problem(&self) -> &Problem {
@@ -107,19 +104,15 @@ impl Hand {
 pub(crate) const GREETING: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"authMethods":[
     {"id":"a","name":"Web login"},{"id":"t","name":"Terminal login","type":"terminal","args":["login","--now"]}]}}"#;
 pub(crate) const SESSION: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#;
-const CHUNK: &str = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":
+pub(crate) const CHUNK: &str = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":
     {"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"so far"}}}}"#;
-const PERMISSION: &str = r#"{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s",
+pub(crate) const PERMISSION: &str = r#"{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s",
     "toolCall":{"toolCallId":"t"},"options":[{"optionId":"n","name":"No","kind":"reject_once"}]}}"#;
-const END: &str = r#"{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}"#;
-
-fn line(text: &str) -> String {
-    text.replace('\n', " ")
-}
+pub(crate) const END: &str = r#"{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}"#;
 
 #[test]
 fn cancelled_at_any_moment_a_run_ends_once_and_as_cancelled_unless_it_was_over() {
-    let dialogue = [GREETING, SESSION, CHUNK, PERMISSION, CHUNK, END].map(line);
+    let dialogue = [GREETING, SESSION, CHUNK, PERMISSION, CHUNK, END];
     for command in [Command::Cancel, Command::Dispose] {
         for policy in [Policy::Reject, Policy::Ask] {
             for moment in 0..=dialogue.len() + 4 {
@@ -142,7 +135,7 @@ fn cancelled_at_any_moment_a_run_ends_once_and_as_cancelled_unless_it_was_over()
                     ask(&mut hand);
                     hand.hear(Heard::Opened(Peer::default()));
                     ask(&mut hand);
-                    for text in &dialogue {
+                    for text in dialogue {
                         hand.line(text);
                         ask(&mut hand);
                     }
@@ -165,9 +158,22 @@ fn cancelled_at_any_moment_a_run_ends_once_and_as_cancelled_unless_it_was_over()
 }
 
 #[test]
+fn what_comes_after_the_end_is_ignored() {
+    let mut hand = Hand::after(config(), &[GREETING, SESSION, END]);
+    hand.gone(Exit::Code(0));
+    assert!(hand.over);
+    let told = hand.events.len();
+    hand.hear(Heard::Opened(Peer::default()));
+    hand.line(CHUNK);
+    hand.gone(Exit::Code(0));
+    assert_eq!(hand.command(Command::Cancel), Err(Refused::Closed));
+    assert_eq!(hand.command(Command::Dispose), Ok(()));
+    assert_eq!(hand.events.len(), told);
+}
+
+#[test]
 fn a_cancel_is_sent_once_and_the_agents_word_is_waited_for() {
-    let mut hand =
-        Hand::after(config(), &[GREETING, SESSION, CHUNK].map(line).each_ref().map(|line| &**line));
+    let mut hand = Hand::after(config(), &[GREETING, SESSION, CHUNK]);
     hand.command(Command::Cancel).unwrap();
     assert_eq!(hand.wrote.matches("session/cancel").count(), 1);
     assert!(hand.finished().is_none());
@@ -182,7 +188,7 @@ fn an_answer_counts_for_more_than_the_exit_after_it() {
     let refusal = "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32000,\"message\":\"who are you\"}}\n";
     let (bytes, exit) = (Heard::Bytes(refusal.as_bytes()), Heard::Exited(Exit::Code(42)));
     for order in [[bytes, exit, Heard::Eof], [bytes, Heard::Eof, exit], [exit, bytes, Heard::Eof]] {
-        let mut hand = Hand::after(config(), &[&line(GREETING)]);
+        let mut hand = Hand::after(config(), &[GREETING]);
         order.into_iter().for_each(|heard| hand.hear(heard));
         hand.hear(Heard::Group(Group::Gone));
         let problem = hand.problem();
@@ -201,7 +207,7 @@ fn an_answer_counts_for_more_than_the_exit_after_it() {
 fn a_crash_is_named_whether_its_end_of_output_or_its_exit_comes_first() {
     let exit = Heard::Exited(Exit::Signal(11));
     for order in [[exit, Heard::Eof], [Heard::Eof, exit]] {
-        let mut hand = Hand::after(config(), &[&line(GREETING), SESSION, &line(CHUNK)]);
+        let mut hand = Hand::after(config(), &[GREETING, SESSION, CHUNK]);
         hand.hear(Heard::Stderr(b"Segmentation fault\n"));
         order.into_iter().for_each(|heard| hand.hear(heard));
         hand.hear(Heard::Group(Group::Gone));
@@ -215,7 +221,7 @@ fn a_crash_is_named_whether_its_end_of_output_or_its_exit_comes_first() {
 
 #[test]
 fn an_end_that_we_brought_about_is_not_called_a_crash() {
-    let mut hand = Hand::after(config(), &[&line(GREETING), SESSION]);
+    let mut hand = Hand::after(config(), &[GREETING, SESSION]);
     hand.hear(Heard::Eof);
     hand.wait(Duration::from_secs(3));
     hand.gone(Exit::Signal(15));
@@ -229,7 +235,7 @@ fn an_end_that_we_brought_about_is_not_called_a_crash() {
 #[test]
 fn the_clock_of_the_whole_run_ends_it_and_does_not_overtake_a_failure() {
     let timed = Config { timeout: Some(Duration::from_secs(20)), ..config() };
-    let mut hand = Hand::after(timed.clone(), &[&line(GREETING), SESSION, &line(CHUNK)]);
+    let mut hand = Hand::after(timed.clone(), &[GREETING, SESSION, CHUNK]);
     hand.wait(Duration::from_secs(21));
     let (finished, problem) = (hand.finished().expect("a result"), hand.problem());
     assert_eq!(
@@ -238,7 +244,7 @@ fn the_clock_of_the_whole_run_ends_it_and_does_not_overtake_a_failure() {
     );
 
     // The child lingers beyond the clock; what it did before is what counts.
-    let mut hand = Hand::after(timed, &[&line(GREETING)]);
+    let mut hand = Hand::after(timed, &[GREETING]);
     hand.wait(Duration::from_secs(19));
     hand.line(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}}"#);
     hand.wait(Duration::from_secs(60));
@@ -246,9 +252,37 @@ fn the_clock_of_the_whole_run_ends_it_and_does_not_overtake_a_failure() {
 }
 
 #[test]
+fn the_first_reason_to_end_a_run_counts() {
+    let timed = Config { timeout: Some(Duration::from_secs(5)), ..config() };
+    let mut hand = Hand::after(timed, &[]);
+    hand.command(Command::Cancel).unwrap();
+    hand.wait(Duration::from_secs(30));
+    hand.gone(Exit::Signal(9));
+    assert_eq!(hand.finished().expect("a result").outcome, Outcome::Aborted);
+}
+
+#[test]
+fn a_turn_that_lasts_too_long_is_cancelled_once() {
+    for cancelled in [false, true] {
+        let mut config = config();
+        config.client.timeouts.turn = Some(Duration::from_secs(20));
+        config.client.timeouts.cancel = None;
+        let mut hand = Hand::after(config, &[GREETING, SESSION]);
+        hand.wait(Duration::from_secs(19));
+        if cancelled {
+            hand.command(Command::Cancel).unwrap();
+        }
+        assert!(hand.finished().is_none());
+        hand.wait(Duration::from_secs(1));
+        assert_eq!(hand.finished().expect("a result").outcome == Outcome::Aborted, cancelled);
+        assert_eq!(hand.wrote.matches("session/cancel").count(), 1);
+    }
+}
+
+#[test]
 fn an_answer_longer_than_the_limit_keeps_its_beginning() {
-    let mut hand = Hand::after(Config { output_limit: 8, ..config() }, &[&line(GREETING), SESSION]);
-    let chunk = line(CHUNK).replace("so far", "a中b");
+    let mut hand = Hand::after(Config { output_limit: 8, ..config() }, &[GREETING, SESSION]);
+    let chunk = CHUNK.replace("so far", "a中b");
     hand.line(&chunk);
     hand.line(&chunk);
     hand.line(END);

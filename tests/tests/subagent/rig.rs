@@ -24,6 +24,7 @@ pub(crate) type Play = Box<dyn FnMut(Option<&Event>) -> Option<Command>>;
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) events: Vec<Event>,
+    pub(crate) workspace: String,
     /// What is in `proof.txt` of the workspace.
     pub(crate) proof: Option<String>,
     /// How long it took, where time is not the machine's.
@@ -31,12 +32,14 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
+    fn real(events: Vec<Event>, workspace: String) -> Self {
+        let proof = fs::read_to_string(Path::new(&workspace).join("proof.txt")).ok();
+        Self { events, workspace, proof, took: None }
+    }
+
     /// The result: told once.
     pub(crate) fn finished(&self) -> &Finished {
-        let mut told = self.events.iter().filter_map(|event| match event {
-            Event::Finished(finished) => Some(finished),
-            _ => None,
-        });
+        let mut told = self.events.iter().filter_map(finished);
         let (Some(finished), None) = (told.next(), told.next()) else { panic!("not one result: {self:#?}") };
         finished
     }
@@ -54,17 +57,20 @@ impl Seen {
     }
 }
 
+/// The result, if this is the event that tells it.
+pub(crate) fn finished(event: &Event) -> Option<&Finished> {
+    if let Event::Finished(finished) = event { Some(finished) } else { None }
+}
+
 /// The scripted agent's name in a world.
 pub(crate) const PROGRAM: &str = "scripted_agent";
 
 /// With a simulated child, in a world where nothing goes wrong.
 pub(crate) fn simulated(config: Config, mut play: Play) -> Seen {
     let mut world = World::new(Dice::new(&[]), Faults::NONE);
-    let (habits, workspace) = match &config.client.open {
-        Open::Spawn(spec) => (manners(&Start::of(spec)), spec.cwd.clone()),
-        other => panic!("{other:?}"),
-    };
-    world.rude_program(PROGRAM, habits, agent);
+    let workspace = config.setup.cwd.clone();
+    let Open::Spawn(spec) = &config.client.open else { panic!("no child") };
+    world.rude_program(PROGRAM, manners(&Start::of(spec)), agent);
     let first = play(None);
     let events = Rc::new(RefCell::new(Vec::new()));
     let end = Rc::new(Cell::new(Time::ZERO));
@@ -82,26 +88,38 @@ pub(crate) fn simulated(config: Config, mut play: Play) -> Seen {
     world.run();
     assert!(world.is_over(node));
     assert_eq!(world.processes(), 0, "somebody is left");
-    let proof = world.file(&workspace.join("proof.txt")).map(|bytes| String::from_utf8_lossy(bytes).into());
-    Seen { events: events.take(), proof, took: Some(end.get().since(Time::ZERO)) }
+    let proof = world
+        .file(&Path::new(&workspace).join("proof.txt"))
+        .map(|bytes| String::from_utf8_lossy(bytes).into());
+    Seen { events: events.take(), workspace, proof, took: Some(end.get().since(Time::ZERO)) }
 }
 
 /// With a real child, on the blocking runtime.
 pub(crate) fn blocking(config: Config, mut play: Play) -> Seen {
     let workspace = config.setup.cwd.clone();
     let mut driver = Driver::<Run>::new(config).expect("a driver");
-    let ask = |driver: &Driver<Run>, command: Option<Command>| {
-        if let Some(command) = command {
-            let _ = driver.command(command);
-        }
-    };
-    ask(&driver, play(None));
     let mut events = Vec::new();
+    play(None).map(|command| driver.command(command));
     while let Some(event) = driver.next() {
-        ask(&driver, play(Some(&event)));
+        play(Some(&event)).map(|command| driver.command(command));
         events.push(event);
     }
-    Seen { events, proof: fs::read_to_string(Path::new(&workspace).join("proof.txt")).ok(), took: None }
+    Seen::real(events, workspace)
+}
+
+/// With a real child, on the smol runtime.
+pub(crate) fn smol(config: Config, mut play: Play) -> Seen {
+    let workspace = config.setup.cwd.clone();
+    let (mut told, driver) = agentline_smol::spawn::<Run>(config);
+    let mut events = Vec::new();
+    smol::block_on(smol::future::zip(driver, async {
+        play(None).map(|command| told.command(command));
+        while let Some(event) = told.next().await {
+            play(Some(&event)).map(|command| told.command(command));
+            events.push(event);
+        }
+    }));
+    Seen::real(events, workspace)
 }
 
 /// A run whose every step is checked.
@@ -150,35 +168,44 @@ impl Audit<Run> for Settles {
         let Output::Tell(event) = output else { return };
         assert!(!self.closed, "{event:?} after the last word");
         match event {
-            Event::Text(text) if text.speaker == Speaker::Agent && text.moment == Moment::Turn => {
+            Event::Text(text) => {
                 assert!(!self.finished, "text after the result");
-                self.text += &text.text;
+                if text.speaker == Speaker::Agent && text.moment == Moment::Turn {
+                    self.text += &text.text;
+                }
             }
             Event::PermissionDecided(_) => {
                 assert!(!self.finished, "a decision after the result");
                 self.decisions += 1;
             }
-            Event::Finished(finished) => {
-                assert!(!std::mem::replace(&mut self.finished, true), "a second result");
-                if finished.output_truncated {
-                    assert!(self.text.starts_with(&finished.output));
-                } else {
-                    assert_eq!(finished.output, self.text);
-                }
-                assert_eq!(finished.permissions.len(), self.decisions);
-                assert_eq!(finished.outcome == Outcome::Error, finished.error.is_some(), "{finished:?}");
-                // What ended it on our side before the cancel counts for more.
-                let ours = |error: &Problem| matches!(error.kind, Kind::Timeout | Kind::Refused);
-                let aborted =
-                    finished.outcome == Outcome::Aborted || finished.error.as_ref().is_some_and(ours);
-                assert!(!self.cancelled || aborted, "{finished:?}");
-            }
+            Event::Finished(finished) => self.finished(finished),
             Event::Closed(_) => self.closed = true,
-            _ => {}
+            Event::Started(_)
+            | Event::Ready(_)
+            | Event::SessionOpened(_)
+            | Event::Line(_)
+            | Event::Updated(_)
+            | Event::PermissionAsked(_)
+            | Event::Stderr(_)
+            | Event::Noticed(_) => {}
         }
     }
 
     fn ended(&mut self) {
         assert!(self.finished && self.closed, "the end without a result");
+    }
+}
+
+impl Settles {
+    fn finished(&mut self, finished: &Finished) {
+        assert!(!std::mem::replace(&mut self.finished, true), "a second result");
+        let whole = if finished.output_truncated { &self.text[..finished.output.len()] } else { &self.text };
+        assert_eq!(finished.output, whole);
+        assert_eq!(finished.permissions.len(), self.decisions);
+        assert_eq!(finished.outcome == Outcome::Error, finished.error.is_some(), "{finished:?}");
+        // What ended it on our side before the cancel counts for more.
+        let ours = |error: &Problem| matches!(error.kind, Kind::Timeout | Kind::Refused);
+        let aborted = finished.outcome == Outcome::Aborted || finished.error.as_ref().is_some_and(ours);
+        assert!(!self.cancelled || aborted, "{finished:?}");
     }
 }

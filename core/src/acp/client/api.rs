@@ -77,6 +77,8 @@ pub struct Timeouts {
     pub authenticate: Option<Duration>,
     /// For every other request but a prompt.
     pub request: Option<Duration>,
+    /// For a whole turn, its open questions included.
+    pub turn: Option<Duration>,
     /// Silence during a turn; not counted while a question of the agent is open or our reader is full.
     pub silence: Option<Duration>,
     /// For the end of a turn that was cancelled.
@@ -90,6 +92,7 @@ impl Default for Timeouts {
             session: Some(Duration::from_secs(60)),
             authenticate: Some(Duration::from_secs(600)),
             request: Some(Duration::from_secs(60)),
+            turn: None,
             silence: None,
             cancel: Some(Duration::from_secs(5)),
         }

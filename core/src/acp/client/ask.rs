@@ -84,7 +84,7 @@ impl Ask {
     pub(super) const fn timeout(&self, timeouts: &Timeouts) -> Option<Duration> {
         match self {
             Self::Initialize => timeouts.initialize,
-            Self::Prompt(..) => None,
+            Self::Prompt(..) => timeouts.turn,
             Self::Other(_, Wanted::Authenticate) => timeouts.authenticate,
             Self::Other(_, Wanted::OpenSession(_)) => timeouts.session,
             Self::Other(..) => timeouts.request,

@@ -354,8 +354,10 @@ impl Client {
 
     fn timed_out(&mut self, now: Now, number: u64) {
         let Some(Asked { ask, .. }) = self.pending.forget(number) else { return };
-        if !matches!(ask, Ask::Initialize) {
-            self.send_withdrawal(number);
+        match ask {
+            Ask::Prompt(_, session) => return self.give_up(&session, Failure::TimedOut),
+            Ask::Initialize => {}
+            Ask::Other(..) => self.send_withdrawal(number),
         }
         self.failed(now, ask, Failure::TimedOut);
     }
@@ -370,9 +372,16 @@ impl Client {
 
     fn cancel_silent(&mut self) {
         for session in self.running() {
-            self.send_cancel(&session);
-            self.end_turn(&session, Failure::Silent);
+            self.give_up(&session, Failure::Silent);
         }
+    }
+
+    /// Ends a turn that lasts too long; the agent is told, unless it was already.
+    fn give_up(&mut self, session: &SessionId, why: Failure) {
+        if self.sessions.get(session).is_some_and(Session::is_running) {
+            self.send_cancel(session);
+        }
+        self.end_turn(session, why);
     }
 
     /// Sessions with a turn that nobody has cancelled.

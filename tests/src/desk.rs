@@ -1,6 +1,6 @@
-//! A machine, and the operating system around it.
+//! A machine, and an operating system around it that does what it is told at once.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,29 +8,45 @@ use agentline_core::{
     Action, Change, Heard, Input, LinkId, Machine, Now, Open, Output, Refused, Store, Time,
 };
 
-pub(crate) struct Desk<M: Machine> {
-    pub(crate) machine: M,
-    pub(crate) now: Now,
+use crate::invariants::{Checked, Checks};
+
+/// A machine that is watched, and everything that it did.
+pub struct Desk<M: Machine> {
+    /// The machine.
+    pub machine: Checked<M>,
+    /// The time.
+    pub now: Now,
     /// The connections that were asked for and have not been opened.
-    pub(crate) connecting: VecDeque<LinkId>,
-    pub(crate) accepting: Option<LinkId>,
+    pub connecting: VecDeque<LinkId>,
+    /// The accept that is outstanding.
+    pub accepting: Option<LinkId>,
+    /// Links whose writes are not acknowledged, because nobody reads them.
+    pub deaf: BTreeSet<LinkId>,
     written: BTreeMap<LinkId, Vec<u8>>,
-    pub(crate) held: BTreeMap<LinkId, bool>,
-    pub(crate) shut: Vec<LinkId>,
-    pub(crate) closed: Vec<LinkId>,
-    pub(crate) files: BTreeMap<PathBuf, (String, u32)>,
-    pub(crate) events: VecDeque<M::Event>,
-    pub(crate) ended: bool,
+    /// Links that it was told to read, or not to.
+    pub held: BTreeMap<LinkId, bool>,
+    /// Links of which it closed its half.
+    pub shut: Vec<LinkId>,
+    /// Links that it closed.
+    pub closed: Vec<LinkId>,
+    /// Its files, and who may read them.
+    pub files: BTreeMap<PathBuf, (String, u32)>,
+    /// What it said and nobody has looked at.
+    pub events: VecDeque<M::Event>,
+    /// Whether it is done.
+    pub ended: bool,
 }
 
 impl<M: Machine> Desk<M> {
-    pub(crate) fn new(config: M::Config) -> Self {
+    /// A machine of that config, at the start of its run.
+    pub fn new(config: M::Config) -> Self {
         let now = Now { mono: Time::ZERO, unix: Duration::from_secs(1_700_000_000) };
         let mut desk = Self {
-            machine: M::new(now, config),
+            machine: Checked::around(M::new(now, config), Checks::default()),
             now,
             connecting: VecDeque::new(),
             accepting: None,
+            deaf: BTreeSet::new(),
             written: BTreeMap::new(),
             held: BTreeMap::new(),
             shut: Vec::new(),
@@ -43,38 +59,60 @@ impl<M: Machine> Desk<M> {
         desk
     }
 
-    pub(crate) fn handle(&mut self, input: Input<'_>) {
+    /// Tells it something.
+    pub fn handle(&mut self, input: Input<'_>) {
         self.machine.handle(self.now, input);
         self.drain();
     }
 
-    pub(crate) fn heard(&mut self, link: LinkId, heard: Heard<'_>) {
+    /// Tells it what happened on a link.
+    pub fn heard(&mut self, link: LinkId, heard: Heard<'_>) {
         self.handle(Input::Link(link, heard));
     }
 
-    pub(crate) fn send(&mut self, link: LinkId, bytes: &[u8]) {
+    /// Sends it bytes.
+    pub fn send(&mut self, link: LinkId, bytes: &[u8]) {
         self.heard(link, Heard::Bytes(bytes));
     }
 
-    pub(crate) fn command(&mut self, command: M::Command) -> Result<(), Refused> {
+    /// Asks it for something.
+    ///
+    /// # Errors
+    ///
+    /// It refuses.
+    pub fn command(&mut self, command: M::Command) -> Result<(), Refused> {
         let done = self.machine.command(self.now, command);
         self.drain();
         done
     }
 
-    pub(crate) fn run(&mut self, commands: impl IntoIterator<Item = M::Command>) {
+    /// Asks it for things that it does not refuse.
+    ///
+    /// # Panics
+    ///
+    /// It refuses one.
+    pub fn run(&mut self, commands: impl IntoIterator<Item = M::Command>) {
         for command in commands {
             assert_eq!(self.command(command), Ok(()));
         }
     }
 
     /// What the other end can read by now.
-    pub(crate) fn read(&mut self, link: LinkId) -> String {
+    ///
+    /// # Panics
+    ///
+    /// It is no text.
+    pub fn read(&mut self, link: LinkId) -> String {
         let bytes = self.written.remove(&link).unwrap_or_default();
         String::from_utf8(bytes).expect("text")
     }
 
-    pub(crate) fn pass(&mut self, time: Duration) {
+    /// Lets time pass.
+    ///
+    /// # Panics
+    ///
+    /// A tick leaves its deadline where it was.
+    pub fn pass(&mut self, time: Duration) {
         let until = self.now.mono + time;
         while let Some((at, _)) = self.machine.deadline().filter(|(at, _)| *at <= until) {
             self.advance(at);
@@ -91,7 +129,6 @@ impl<M: Machine> Desk<M> {
 
     fn drain(&mut self) {
         while let Some(output) = self.machine.poll() {
-            assert!(!self.ended, "nothing follows the end");
             match output {
                 Output::Do(link, action) => self.perform(link, action),
                 Output::Store(Store { path, change: Change::Put { bytes, mode } }) => {
@@ -108,7 +145,6 @@ impl<M: Machine> Desk<M> {
     }
 
     fn perform(&mut self, link: LinkId, action: Action) {
-        assert!(!self.closed.contains(&link), "nothing follows Close");
         match action {
             Action::Open(Open::Listen(_)) => assert_eq!(link, LinkId::FIRST),
             Action::Open(Open::Accept(listener)) => {
@@ -117,9 +153,10 @@ impl<M: Machine> Desk<M> {
             }
             Action::Open(Open::Connect(_)) => self.connecting.push_back(link),
             Action::Write(bytes) => {
-                assert!(bytes.ends_with(b"\n"), "whole lines");
                 self.written.entry(link).or_default().extend(bytes);
-                self.machine.handle(self.now, Input::Link(link, Heard::Written));
+                if !self.deaf.contains(&link) {
+                    self.machine.handle(self.now, Input::Link(link, Heard::Written));
+                }
             }
             Action::Read(read) => {
                 self.held.insert(link, !read);

@@ -1,0 +1,147 @@
+//! A run as it is shown: one start, what happens, one result, and nothing of it twice.
+
+use std::io::{self, ErrorKind};
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Instant;
+
+use agentline_core::problem::Problem;
+use agentline_core::subagent::{Event, Finished, Outcome};
+
+use crate::ask::Asker;
+use crate::failure::Advice;
+use crate::output::{Notes, Screen, Start};
+
+/// What is shown, and how far it is.
+pub(crate) struct Show {
+    screen: Box<dyn Screen>,
+    advice: Rc<Advice>,
+    stage: Stage,
+    began: Instant,
+    /// Who answers permission requests, if a person does.
+    asker: Option<Asker>,
+    /// Why nobody reads any more.
+    gone: Option<io::Error>,
+}
+
+enum Stage {
+    Unstarted(Start),
+    Running,
+    /// The result was shown; its exit code.
+    Over(u8),
+}
+
+impl Show {
+    pub(crate) fn new(screen: Box<dyn Screen>, advice: Rc<Advice>, start: Start, began: Instant) -> Self {
+        Self { screen, advice, stage: Stage::Unstarted(start), began, asker: None, gone: None }
+    }
+
+    /// From here on a person is asked.
+    pub(crate) fn ask(&mut self, asker: Asker) {
+        self.asker = Some(asker);
+    }
+
+    /// What would be done.
+    pub(crate) fn dry_run(&mut self) {
+        if let Stage::Unstarted(start) = &self.stage {
+            self.screen.dry_run(start, &nothing(Outcome::Completed, None));
+            self.stage = Stage::Over(0);
+        }
+    }
+
+    /// The run came to nothing before anything was started.
+    pub(crate) fn failed(&mut self, problem: Problem) {
+        self.finished(nothing(Outcome::Error, Some(problem)));
+    }
+
+    pub(crate) fn told(&mut self, event: Event) {
+        match (event, &self.stage) {
+            (Event::Started(peer), _) => self.started(peer.pid),
+            (Event::Finished(finished), _) => self.finished(*finished),
+            // The child may have more to say while it goes, but it is no part of the answer.
+            (event @ Event::Stderr(_), Stage::Over(_)) => self.screen.told(event),
+            (_, Stage::Over(_)) => {}
+            (event, Stage::Unstarted(_) | Stage::Running) => self.happened(event),
+        }
+    }
+
+    /// Shows what is gathered; whether nobody reads any more, which is said once.
+    pub(crate) fn flush(&mut self) -> bool {
+        let error = self.screen.flush().err();
+        let is_news = error.is_some() && self.gone.is_none();
+        self.gone = self.gone.take().or(error);
+        is_news
+    }
+
+    /// Whether it is time to flush even though there is more to come.
+    pub(crate) fn is_urgent(&self) -> bool {
+        matches!(self.stage, Stage::Over(_)) || self.screen.is_full()
+    }
+
+    /// A signal counts for more than a reader that is gone, and that for more than the result.
+    pub(crate) fn exit_code(mut self, signal: u8, notes: &Notes) -> ExitCode {
+        self.flush();
+        match (signal, self.gone, self.stage) {
+            (1.., ..) => ExitCode::from(signal),
+            (0, Some(error), _) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            (0, Some(error), _) => {
+                notes.line(&format!("✗ stdout cannot be written: {error}"));
+                ExitCode::FAILURE
+            }
+            (0, None, Stage::Over(code)) => ExitCode::from(code),
+            (0, None, Stage::Unstarted(_) | Stage::Running) => ExitCode::FAILURE,
+        }
+    }
+
+    fn happened(&mut self, event: Event) {
+        if let Some(asker) = &mut self.asker {
+            match event {
+                Event::PermissionAsked(asked) => {
+                    self.screen.before_question();
+                    return asker.ask(*asked);
+                }
+                Event::PermissionDecided(ref decision) => asker.decided(decision.request),
+                Event::Updated(ref updated) => asker.learn(&updated.update),
+                Event::Started(_)
+                | Event::Ready(_)
+                | Event::SessionOpened(_)
+                | Event::Line(_)
+                | Event::Text(_)
+                | Event::Stderr(_)
+                | Event::Noticed(_)
+                | Event::Finished(_)
+                | Event::Closed(_) => {}
+            }
+        }
+        self.screen.told(event);
+    }
+
+    fn started(&mut self, pid: Option<u32>) {
+        if let Stage::Unstarted(start) = std::mem::replace(&mut self.stage, Stage::Running) {
+            self.screen.started(&start, pid);
+        }
+    }
+
+    fn finished(&mut self, mut finished: Finished) {
+        // There is no result without a start.
+        self.started(None);
+        if let Some(problem) = &mut finished.error {
+            self.advice.improve(problem);
+        }
+        self.stage = Stage::Over(finished.exit_code());
+        self.screen.finished(&finished, self.began.elapsed());
+    }
+}
+
+/// The result of a run in which nothing happened.
+fn nothing(outcome: Outcome, error: Option<Problem>) -> Finished {
+    Finished {
+        outcome,
+        stop_reason: None,
+        output: String::new(),
+        output_truncated: false,
+        permissions: Vec::new(),
+        usage: None,
+        error,
+    }
+}

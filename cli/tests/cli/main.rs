@@ -1,0 +1,10 @@
+//! The real binary: what it prints, how it ends, and that nothing is left behind.
+
+mod agents;
+mod arguments;
+mod asking;
+mod failures;
+mod inputs;
+mod leaving;
+mod rig;
+mod shown;

@@ -1,0 +1,169 @@
+//! What one turn leaves behind: the answer, and how permission requests were decided.
+
+use std::collections::BTreeMap;
+
+use super::answer::Answer;
+use super::api::{Allow, By, Decision, Event, Finished, Outcome, Policy, Verdict};
+use crate::acp::client::{self, Moment, PermissionAsked, Stopped, Text};
+use crate::acp::update::Speaker;
+use crate::acp::{
+    Json, OptionKind, PermissionOption, PermissionOutcome, PermissionRequest, RequestKey, StopReason,
+};
+use crate::problem::{Kind, Phase, Problem};
+
+/// A turn so far. One after the other may use it.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    policy: Policy,
+    output: Answer,
+    open: BTreeMap<RequestKey, PermissionRequest>,
+    decisions: Vec<Decision>,
+}
+
+/// How a turn ended.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(crate) outcome: Outcome,
+    stop_reason: Option<String>,
+    usage: Option<Json>,
+    pub(crate) error: Option<Problem>,
+}
+
+impl Ending {
+    /// By the agent's word.
+    pub(crate) fn of_stop(Stopped { reason, usage, .. }: Stopped) -> Self {
+        let outcome = match &reason {
+            StopReason::EndTurn => Outcome::Completed,
+            StopReason::MaxTokens => Outcome::MaxTokens,
+            StopReason::Refusal => Outcome::Refusal,
+            StopReason::Cancelled => Outcome::Aborted,
+            StopReason::MaxTurnRequests | StopReason::Other(_) => Outcome::Error,
+        };
+        let word = reason.as_str();
+        let error = (outcome == Outcome::Error)
+            .then(|| Problem::new(Phase::Prompt, Kind::Rpc, format!("the agent stopped: {word}")));
+        Self { outcome, stop_reason: Some(word.to_owned()), usage, error }
+    }
+
+    /// Without a word of the agent.
+    pub(crate) const fn failed(problem: Problem) -> Self {
+        Self { outcome: Outcome::Error, stop_reason: None, usage: None, error: Some(problem) }
+    }
+
+    /// As it was to end, and the agent has no word for it.
+    pub(crate) const fn plain(outcome: Outcome) -> Self {
+        Self { outcome, stop_reason: None, usage: None, error: None }
+    }
+}
+
+impl Turn {
+    /// Keeps so many bytes of the answer.
+    pub(crate) const fn new(policy: Policy, output: usize) -> Self {
+        let output = Answer::new(output);
+        Self { policy, output, open: BTreeMap::new(), decisions: Vec::new() }
+    }
+
+    pub(crate) const fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// A piece of text: part of the answer, or not.
+    pub(crate) fn heard(&mut self, text: &Text) {
+        if is_answer(text) {
+            self.output.add(&text.text);
+        }
+    }
+
+    /// Takes a permission request: what to tell of it, and the policy's answer unless the user is asked.
+    pub(crate) fn asked(&mut self, asked: Box<PermissionAsked>) -> (Event, Option<client::Command>) {
+        let PermissionAsked { request, asked: about } = &*asked;
+        let option = match self.policy {
+            Policy::Ask => {
+                self.open.insert(*request, about.clone());
+                return (Event::PermissionAsked(asked), None);
+            }
+            Policy::Allow(Allow::InOrder) => about.options.iter().find(|option| option.kind.allows()),
+            Policy::Allow(Allow::OnceFirst) => {
+                about.first_of(&[OptionKind::AllowOnce, OptionKind::AllowAlways])
+            }
+            Policy::Reject | Policy::Fail => {
+                about.first_of(&[OptionKind::RejectOnce, OptionKind::RejectAlways])
+            }
+            Policy::Cancel => None,
+        };
+        let outcome = option
+            .map_or(PermissionOutcome::Cancelled, |option| PermissionOutcome::selected(&*option.option_id));
+        let answer = client::Command::Answer { request: *request, outcome };
+        (self.decided(*request, about, option, By::Policy), Some(answer))
+    }
+
+    /// The user has answered.
+    pub(crate) fn answered(&mut self, request: RequestKey, outcome: &PermissionOutcome) -> Option<Event> {
+        let asked = self.open.remove(&request)?;
+        let option = match outcome {
+            PermissionOutcome::Selected { option_id } => asked.option(option_id),
+            PermissionOutcome::Cancelled => None,
+        };
+        Some(self.decided(request, &asked, option, By::User))
+    }
+
+    /// The question is moot; nobody may answer it any more.
+    pub(crate) fn withdrawn(&mut self, request: RequestKey) -> Option<Event> {
+        let asked = self.open.remove(&request)?;
+        Some(self.decided(request, &asked, None, By::Cancel))
+    }
+
+    /// The result, last. A question that nobody answered is part of it. What comes next is of another turn.
+    pub(crate) fn end(&mut self, ending: Ending) -> Vec<Event> {
+        let open = std::mem::take(&mut self.open).into_iter();
+        let mut told: Vec<Event> =
+            open.map(|(request, asked)| self.decided(request, &asked, None, By::Cancel)).collect();
+        let (output, output_truncated) = self.output.take();
+        let Ending { outcome, stop_reason, usage, error } = ending;
+        let permissions = std::mem::take(&mut self.decisions);
+        told.push(Event::Finished(Box::new(Finished {
+            outcome,
+            stop_reason,
+            output,
+            output_truncated,
+            permissions,
+            usage,
+            error,
+        })));
+        told
+    }
+
+    fn decided(
+        &mut self,
+        request: RequestKey,
+        asked: &PermissionRequest,
+        option: Option<&PermissionOption>,
+        by: By,
+    ) -> Event {
+        let decision = Decision {
+            request,
+            tool_call_id: asked.tool_call.tool_call_id.clone(),
+            title: asked.tool_call.title.clone(),
+            options: asked.options.clone(),
+            decision: match option {
+                Some(option) if option.kind.allows() => Verdict::Allowed,
+                Some(_) => Verdict::Rejected,
+                None => Verdict::Cancelled,
+            },
+            option_id: option.map(|option| option.option_id.clone()),
+            by,
+        };
+        if self.decisions.len() < DECISIONS {
+            self.decisions.push(decision.clone());
+        }
+        Event::PermissionDecided(Box::new(decision))
+    }
+}
+
+/// Whether a piece of text is one of the answer: neither a thought nor history.
+pub(crate) fn is_answer(text: &Text) -> bool {
+    text.moment == Moment::Turn && text.speaker == Speaker::Agent
+}
+
+/// Decisions that the result lists. Each was told when it was made.
+const DECISIONS: usize = 10_000;

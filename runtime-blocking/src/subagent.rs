@@ -1,0 +1,78 @@
+//! Delegates one task to one fresh child, and leaves nothing of it behind (seed 003).
+//!
+//! ```no_run
+//! # use agentline_core::subagent::provider::{Provider, Task};
+//! # fn example(provider: Provider, task: Task) -> Result<(), Box<dyn std::error::Error>> {
+//! use agentline_blocking::{Providers, Subagent};
+//!
+//! let mut providers = Providers::new(&std::env::current_dir()?);
+//! providers.add(provider)?;
+//! let mut subagent = Subagent::start(providers.plan("acp", task)?)?;
+//! println!("{}", subagent.result().output);
+//! subagent.dispose();
+//! # Ok(()) }
+//! ```
+
+use std::io;
+
+use agentline_core::acp::Closed;
+use agentline_core::subagent::{Command, Config, Event, Finished, Run};
+
+use crate::drive::Driver;
+use crate::handle::Handle;
+
+/// A task that was given to a child. Dropped, it kills the child's group.
+///
+/// For what happens meanwhile, and to answer permission requests, drive the [`Run`] yourself.
+pub struct Subagent {
+    driver: Driver<Run>,
+    result: Option<Finished>,
+    closed: Option<Closed>,
+}
+
+impl Subagent {
+    /// Starts the child. What goes wrong from here on is a result.
+    ///
+    /// # Errors
+    ///
+    /// The system has no descriptor left.
+    pub fn start(config: Config) -> io::Result<Self> {
+        Ok(Self { driver: Driver::new(config)?, result: None, closed: None })
+    }
+
+    /// The result, waited for. It is there before the child is gone.
+    pub fn result(&mut self) -> &Finished {
+        while self.result.is_none() && self.advance() {}
+        self.result.get_or_insert_with(Finished::undriven)
+    }
+
+    /// Cancels the task. Harmless when it is over.
+    pub fn cancel(&self) {
+        let _ = self.driver.command(Command::Cancel);
+    }
+
+    /// A way to cancel it from another thread.
+    #[must_use]
+    pub fn handle(&self) -> Handle<Run> {
+        self.driver.handle()
+    }
+
+    /// Ends the child and all that it started, politely, then less so, and says how that went. A task that is
+    /// not over is cancelled. The second time there is nothing left to do.
+    pub fn dispose(&mut self) -> Option<&Closed> {
+        let _ = self.driver.command(Command::Dispose);
+        while self.advance() {}
+        self.closed.as_ref()
+    }
+
+    /// Drives the run to its next event; `false`: it has ended.
+    fn advance(&mut self) -> bool {
+        match self.driver.next() {
+            Some(Event::Finished(finished)) => self.result = Some(*finished),
+            Some(Event::Closed(closed)) => self.closed = Some(*closed),
+            Some(_) => {}
+            None => return false,
+        }
+        true
+    }
+}

@@ -1,0 +1,22 @@
+//! A measured agent on smol; see `benches/bed/README.md`.
+
+#[path = "../../benches/common.rs"]
+mod common;
+
+use agentline_core::acp::{Agent, agent};
+use agentline_smol::{Given, spawn_with_given};
+use smol::LocalExecutor;
+
+fn main() {
+    let mut traffic = common::Traffic::default();
+    let (mut events, driver) = spawn_with_given::<Agent>(agent::Config::on_stdio(), Given::stdio());
+    let executor = LocalExecutor::new();
+    executor.spawn(driver).detach();
+    smol::block_on(executor.run(async {
+        while let Some(event) = events.next().await {
+            if traffic.on(event, |command| events.command(command)).is_err() {
+                break;
+            }
+        }
+    }));
+}

@@ -1,0 +1,387 @@
+//! A conversation in a world: somebody types, an agent answers, and callers speak in from outside.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use agentline_core::acp::agent::{self, Reply, TurnKey};
+use agentline_core::acp::update::{Speaker, ToolCall, ToolCallUpdate, Update};
+use agentline_core::acp::{
+    Agent, OptionKind, PermissionOption, PermissionOutcome, RequestKey, SessionSetup, StopReason, client,
+};
+use agentline_core::attach::{Answer, Caller, Failure, caller, client as visitor};
+use agentline_core::chat::{Chat, Command, Config, Event, Limits, Source};
+use agentline_core::rpc::{RpcError, code};
+use agentline_core::subagent::{self, Finished, Policy};
+use agentline_core::{Machine, Now, Open, SpawnSpec, Stderr, Tag};
+
+use crate::attach::{self, RECORD, TOKEN_FILE};
+use crate::dice::Dice;
+use crate::invariants::{Checked, Checks};
+use crate::world::{Faults, Handle, Node, World};
+
+/// A world with one conversation in it.
+pub struct Room<'d> {
+    /// Where it is.
+    pub world: World<'d>,
+    /// Who holds it.
+    pub chat: Handle<Chat>,
+    told: Rc<RefCell<Told>>,
+}
+
+/// What the one who sits there was told.
+#[derive(Debug, Default)]
+struct Told {
+    /// In words, since they were last taken.
+    news: Vec<String>,
+    begun: Vec<(String, Source)>,
+    finished: Vec<Finished>,
+    closed: usize,
+    questions: Vec<RequestKey>,
+}
+
+/// What a caller was told of its one prompt.
+#[derive(Debug, Default)]
+pub struct Heard {
+    /// Prompts that were not refused.
+    pub asked: usize,
+    /// The answers to them.
+    pub answers: Vec<Result<Answer, Failure>>,
+    /// Whether it is gone, and how often it said so.
+    pub closed: usize,
+}
+
+impl<'d> Room<'d> {
+    /// A conversation that begins. `open`: others can speak into it.
+    #[must_use]
+    pub fn new(dice: Dice<'d>, faults: Faults, policy: Policy, open: bool) -> Self {
+        let mut world = World::new(dice, faults);
+        world.program("agent", |now, _: &SpawnSpec| {
+            let mut script = Script::default();
+            let machine = Checked::around(Agent::new(now, agent::Config::on_stdio()), Checks::default());
+            Node::new(machine, move |_, event, say| script.hear(event, say))
+                .on_term(|| agent::Command::Shutdown)
+        });
+        let told = Rc::new(RefCell::new(Told::default()));
+        let hears = Rc::clone(&told);
+        let machine = Checked::around(Chat::new(world.now(), config(policy, open)), Checks::default());
+        let chat = world.add(Node::new(machine, move |_: Now, event, _: &mut Vec<Command>| {
+            hears.borrow_mut().hear(event);
+        }));
+        Self { world, chat, told }
+    }
+
+    /// A conversation in a world where nothing goes wrong, until its agent waits for the first line.
+    #[must_use]
+    pub fn quiet(policy: Policy, open: bool) -> Self {
+        let mut room = Self::new(Dice::new(&[]), Faults::NONE, policy, open);
+        room.settle();
+        room.news();
+        room
+    }
+
+    /// Types a line.
+    ///
+    /// # Panics
+    ///
+    /// It is refused.
+    pub fn types(&mut self, text: &str) {
+        self.command(Command::Say(text.to_owned()));
+    }
+
+    /// Asks for something.
+    ///
+    /// # Panics
+    ///
+    /// It is refused.
+    pub fn command(&mut self, command: Command) {
+        assert_eq!(self.world.command(self.chat, command), Ok(()));
+        self.settle();
+    }
+
+    /// Answers the oldest question by the option of that id.
+    ///
+    /// # Panics
+    ///
+    /// There is no question.
+    pub fn decides(&mut self, option: &str) {
+        let request = self.told.borrow_mut().questions.remove(0);
+        self.command(Command::Answer { request, outcome: PermissionOutcome::selected(option) });
+    }
+
+    /// Somebody comes, says this, and leaves when it is answered.
+    pub fn caller(&mut self, text: &str) -> (Handle<Caller>, Rc<RefCell<Heard>>) {
+        let heard = Rc::new(RefCell::new(Heard::default()));
+        let (hears, text) = (Rc::clone(&heard), text.to_owned());
+        let machine = Checked::around(Caller::new(self.world.now(), attach::target()), Checks::default());
+        let caller = self.world.add(Node::new(machine, move |_, event, say| {
+            hears.borrow_mut().hear(event, &text, say);
+        }));
+        self.settle();
+        (caller, heard)
+    }
+
+    /// Lets everything happen that needs no time.
+    pub fn settle(&mut self) {
+        let now = self.world.now().mono;
+        self.world.run_until(now);
+    }
+
+    /// What was told since this was asked last.
+    pub fn news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.told.borrow_mut().news)
+    }
+
+    /// The lines that were said to the agent, in order.
+    #[must_use]
+    pub fn begun(&self) -> Vec<(String, Source)> {
+        self.told.borrow().begun.clone()
+    }
+
+    /// The results, in order.
+    #[must_use]
+    pub fn finished(&self) -> Vec<Finished> {
+        self.told.borrow().finished.clone()
+    }
+
+    /// How often it was told that everything is over.
+    #[must_use]
+    pub fn closed(&self) -> usize {
+        self.told.borrow().closed
+    }
+
+    /// Files of the conversation that are there.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        let files = [PathBuf::from(TOKEN_FILE), PathBuf::from(RECORD)];
+        files.into_iter().filter(|path| self.world.file(path).is_some()).collect()
+    }
+}
+
+impl Told {
+    fn hear(&mut self, event: Event) {
+        let news = match event {
+            Event::Said(said) => return self.said(said),
+            Event::Begun(line) => {
+                let mark = if line.from == Source::Keyboard { "›" } else { "»" };
+                let waited = if line.waited { " (waited)" } else { "" };
+                self.begun.push((line.text.clone(), line.from));
+                format!("{mark} {}{waited}", line.text)
+            }
+            Event::Listening(attachment) => format!("listening at {}", attachment.attach_socket),
+            Event::Detached(why) => format!("detached: {why:?}"),
+            Event::PresenceFailed { .. } => "no presence".to_owned(),
+        };
+        self.news.push(news);
+    }
+
+    fn said(&mut self, event: subagent::Event) {
+        use subagent::Event as Said;
+        let news = match event {
+            Said::Text(text) => text.text,
+            Said::PermissionAsked(asked) => {
+                self.questions.push(asked.request);
+                format!("? {}", asked.asked.tool_call.title.unwrap_or_default())
+            }
+            Said::PermissionDecided(decision) => {
+                self.questions.retain(|question| *question != decision.request);
+                format!("{:?} by {:?}", decision.decision, decision.by)
+            }
+            Said::Finished(finished) => {
+                let error = finished.error.as_ref().map(|problem| format!(": {problem}"));
+                let news = format!("{:?}{}", finished.outcome, error.unwrap_or_default());
+                self.finished.push(*finished);
+                news
+            }
+            Said::Closed(_) => {
+                self.closed += 1;
+                "closed".to_owned()
+            }
+            Said::Updated(updated) => match updated.update {
+                Update::ToolCall(call) => format!("tool {}", call.title),
+                other => format!("{other:?}"),
+            },
+            Said::Started(_)
+            | Said::Ready(_)
+            | Said::SessionOpened(_)
+            | Said::Line(_)
+            | Said::Stderr(_)
+            | Said::Noticed(_) => return,
+        };
+        self.news.push(news);
+    }
+}
+
+impl Heard {
+    fn hear(&mut self, event: caller::Event, text: &str, say: &mut Vec<caller::Command>) {
+        use visitor::{Command as Ask, Event as Said};
+        match event {
+            caller::Event::Said(Said::Ready(_)) => {
+                self.asked += 1;
+                let prompt = Ask::Prompt { session: None, text: text.to_owned() };
+                say.push(caller::Command::Ask(prompt));
+            }
+            caller::Event::Said(Said::Answered(answer)) => {
+                self.answers.push(answer);
+                say.push(caller::Command::Ask(Ask::Shutdown));
+            }
+            caller::Event::Said(Said::Closed(_)) => self.closed += 1,
+            caller::Event::Said(Said::Noticed(_)) | caller::Event::Cancelled(_) => {}
+        }
+    }
+}
+
+/// An agent that does what the first word of a prompt says.
+#[derive(Default)]
+struct Script {
+    asked: BTreeMap<Tag, TurnKey>,
+    turns: u64,
+    /// The turn that is not to be cancelled.
+    deaf: Option<TurnKey>,
+}
+
+impl Script {
+    fn hear(&mut self, event: agent::Event, say: &mut Vec<agent::Command>) {
+        match event {
+            agent::Event::Requested(asked) => {
+                let reply = Reply::SessionOpened { session: "s-1".into(), state: Default::default() };
+                say.push(agent::Command::Reply { request: asked.request, reply });
+            }
+            agent::Event::Prompted(prompted) => {
+                let text = prompted.prompt.first().and_then(|block| block.as_text()).unwrap_or_default();
+                self.turn(prompted.turn, text, say);
+            }
+            agent::Event::Cancelled(turn) if self.deaf == Some(turn) => {}
+            agent::Event::Cancelled(turn) => end(turn, StopReason::Cancelled, say),
+            agent::Event::PermissionAnswered(tag, outcome) => {
+                if let Some(turn) = self.asked.remove(&tag) {
+                    let answer = match outcome {
+                        PermissionOutcome::Selected { option_id } => option_id,
+                        PermissionOutcome::Cancelled => "cancelled".to_owned(),
+                    };
+                    say.push(text(turn, &answer));
+                    end(turn, StopReason::EndTurn, say);
+                }
+            }
+            agent::Event::Initialized(_)
+            | agent::Event::TurnOver(_)
+            | agent::Event::Withdrawn(_)
+            | agent::Event::Served(..)
+            | agent::Event::Crowded
+            | agent::Event::Drained
+            | agent::Event::Notified(_)
+            | agent::Event::Noticed(_)
+            | agent::Event::Closed(_) => {}
+        }
+    }
+
+    fn turn(&mut self, turn: TurnKey, prompt: &str, say: &mut Vec<agent::Command>) {
+        let (word, rest) = prompt.split_once(' ').unwrap_or((prompt, ""));
+        match word {
+            "hang" => {}
+            "deaf" => self.deaf = Some(turn),
+            "fail" => {
+                let error = RpcError::new(code::INTERNAL_ERROR, "asked to fail");
+                say.push(agent::Command::FailTurn { turn, error });
+            }
+            "ask" => {
+                self.turns += 1;
+                let tag = Tag(self.turns);
+                self.asked.insert(tag, turn);
+                say.push(ask(tag, turn, rest));
+            }
+            "tool" => {
+                say.push(text(turn, "looking"));
+                let call = ToolCall { tool_call_id: "t".into(), title: "look".into(), ..ToolCall::default() };
+                say.push(agent::Command::Report { turn, update: Update::ToolCall(call) });
+                say.push(text(turn, rest));
+                end(turn, StopReason::EndTurn, say);
+            }
+            _ => {
+                say.push(text(turn, rest));
+                end(turn, StopReason::EndTurn, say);
+            }
+        }
+    }
+}
+
+fn text(turn: TurnKey, text: &str) -> agent::Command {
+    agent::Command::Say { turn, speaker: Speaker::Agent, text: text.to_owned() }
+}
+
+fn end(turn: TurnKey, reason: StopReason, say: &mut Vec<agent::Command>) {
+    say.push(agent::Command::EndTurn { turn, reason });
+}
+
+fn ask(tag: Tag, turn: TurnKey, title: &str) -> agent::Command {
+    let option = |id: &str, kind| PermissionOption { option_id: id.into(), name: id.into(), kind };
+    let options = vec![option("yes", OptionKind::AllowOnce), option("no", OptionKind::RejectOnce)];
+    let tool_call = ToolCallUpdate {
+        tool_call_id: "t".into(),
+        title: Some(title.to_owned()),
+        ..ToolCallUpdate::default()
+    };
+    agent::Command::AskPermission { tag, turn, tool_call, options }
+}
+
+/// Anybody may speak at any time, the agent and the connections may break: each line has one end, each caller
+/// one answer, and nobody is left behind.
+///
+/// # Panics
+///
+/// That does not hold.
+pub fn faulty(data: &[u8]) {
+    const WORDS: [&str; 6] = ["say so", "hang", "ask me", "tool so", "fail", "deaf"];
+    let mut dice = Dice::new(data);
+    let policy = *dice.pick(&[Policy::Reject, Policy::Ask]);
+    let typed: Vec<(Duration, String)> =
+        (0..dice.below(5)).map(|n| (dice.pause(), format!("{} {n}", dice.pick(&WORDS)))).collect();
+    let said: Vec<String> = (0..dice.below(4)).map(|n| format!("{} out {n}", dice.pick(&WORDS))).collect();
+    let cancels: Vec<Duration> = (0..dice.below(4)).map(|_| dice.pause() * 3).collect();
+    let end = dice.pick(&[Command::Finish, Command::Shutdown]).clone();
+    let mut room = Room::new(dice, Faults { jump: false, ..Faults::ALL }, policy, true);
+
+    for (at, text) in &typed {
+        room.world.command_in(*at, room.chat, Command::Say(text.clone()));
+    }
+    for at in cancels {
+        room.world.command_in(at, room.chat, Command::Cancel);
+    }
+    let callers: Vec<_> = said.iter().map(|text| room.caller(text)).collect();
+    // What hangs is cancelled once in a while, so that a conversation that finishes comes to its end.
+    for n in 1..40 {
+        room.world.command_in(MINUTE * n, room.chat, Command::Cancel);
+    }
+    room.world.command_in(MINUTE * 30, room.chat, end);
+    room.world.command_in(MINUTE * 60, room.chat, Command::Shutdown);
+    room.world.run();
+
+    assert!(room.world.is_over(room.chat), "the conversation is not over");
+    assert_eq!((room.closed(), room.world.processes()), (1, 0), "somebody is left behind");
+    let (begun, finished) = (room.begun(), room.finished().len());
+    assert!(finished == begun.len() || finished == begun.len() + 1, "{begun:?}: {finished} ends");
+    for (handle, heard) in &callers {
+        assert!(room.world.is_over(*handle));
+        let heard = heard.borrow();
+        assert_eq!((heard.asked, heard.closed), (heard.answers.len(), 1), "{heard:?}");
+    }
+    let mut once: Vec<&String> = begun.iter().map(|(text, _)| text).collect();
+    once.sort_unstable();
+    assert!(once.windows(2).all(|two| two[0] != two[1]), "{once:?}");
+}
+
+fn config(policy: Policy, open: bool) -> Config {
+    let spec =
+        SpawnSpec { program: "agent".into(), stderr: Stderr::Pipe, cwd: "/p".into(), ..SpawnSpec::default() };
+    Config {
+        client: client::Config::new(Open::spawn(spec)),
+        setup: SessionSetup::in_directory("/p"),
+        policy,
+        attach: open.then(attach::config),
+        limits: Limits { lines: 3, ..Limits::default() },
+    }
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
