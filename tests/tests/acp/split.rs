@@ -62,6 +62,7 @@ fn terse(event: &agent::Event) -> Vec<agent::Command> {
     }
 }
 
+/// utf8-split-chunk
 #[test]
 fn every_cut_of_short_dialogues_of_a_client() {
     const GREETING: &str = "\u{feff}{\"id\":0,\"result\":{\"protocolVersion\":1}}\r\n";

@@ -397,6 +397,7 @@ fn surprise_25_nobody_answers_a_batch_and_none_is_ever_sent() {
     }
 }
 
+/// id-above-2p53
 #[test]
 fn surprise_26_a_big_id_comes_back_as_its_neighbour() {
     let mut rig = one_session();

@@ -16,6 +16,7 @@ fn before_initialize_nothing_else_is_served() {
     assert_eq!(rig.command(Command::Notify { method: "_x".into(), params: empty() }), Err(Refused::NotReady));
 }
 
+/// version-not-number, server-echoes-any-version
 #[test]
 fn every_version_is_answered_with_ours_and_what_is_no_version_is_refused() {
     for (version, fine) in [

@@ -184,6 +184,7 @@ const VECTORS: [Vector; 62] = [
     ),
 ];
 
+/// batch-array, string-id-echo, id-above-2p53, odd-ids-null-float-bool, duplicate-keys, lone-surrogate, relative-or-foreign-cwd
 #[test]
 fn each_line_of_a_client_has_its_answer_and_its_event() {
     for (line, answer, told) in VECTORS {

@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// image-silently-dropped
 #[test]
 fn a_prompt_with_content_that_is_not_taken_is_refused_as_a_whole_and_names_it() {
     let mut rig = Rig::<Agent>::with_sessions(plain(), "{}", &["s"]);
@@ -17,6 +18,7 @@ fn a_prompt_with_content_that_is_not_taken_is_refused_as_a_whole_and_names_it() 
     assert_eq!(words(&mut rig), ["prompted s"]);
 }
 
+/// overlapping-prompts
 #[test]
 fn one_prompt_at_a_time_on_a_session_and_any_number_on_several() {
     let mut rig = Rig::<Agent>::with_sessions(generous(), "{}", &["s", "t"]);
@@ -51,6 +53,7 @@ fn nothing_of_a_turn_follows_its_answer() {
     assert_eq!(rig.command(failure), Err(Refused::Unknown));
 }
 
+/// cancelled-permission-reported-end_turn, always-cancelled, cancel-kills-session
 #[test]
 fn a_turn_that_was_cancelled_ends_as_cancelled_whatever_is_said() {
     for by_request in [false, true] {
@@ -88,6 +91,7 @@ fn a_turn_that_was_not_cancelled_fails_as_it_says() {
     assert_eq!(rig.line(), r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"m"}}"#);
 }
 
+/// reject-taken-as-allow
 #[test]
 fn only_an_offered_option_is_a_choice() {
     for (answer, outcome) in [

@@ -41,6 +41,7 @@ fn what_an_agent_answers_to_initialize_decides() {
     }
 }
 
+/// slow-initialize
 #[test]
 fn an_agent_that_never_answers_initialize_times_out() {
     let mut rig = Rig::<Client>::client(given());

@@ -139,6 +139,7 @@ const VECTORS: [Vector; 39] = [
     ),
 ];
 
+/// bom-first-line, blank-and-whitespace-lines, batch-array, string-id-echo, odd-ids-null-float-bool, unadvertised-fs-terminal, strict-decode-of-optional-part
 #[test]
 fn each_line_of_an_agent_has_its_answer_and_its_event() {
     for (line, written, told) in VECTORS {
@@ -221,5 +222,41 @@ fn lists_are_read_as_far_as_they_can_be() {
         let info = seen(&format!(r#"{{"sessionUpdate":"session_info_update"{line}}}"#));
         let Update::SessionInfo(info) = info else { panic!("{info:?}") };
         assert_eq!(format!("{:?}", info.title), title);
+    }
+}
+
+/// noise-glued-to-frame, raw-newline-in-json-string, nul-bytes-line
+#[test]
+fn a_line_that_cannot_be_read_costs_no_other_line() {
+    for (bad, lines) in [
+        (format!("stitem parent list node{}", result(2, r#"{"stopReason":"end_turn"}"#)), 1),
+        (text("s", "a\nb"), 2),
+        ("\0".repeat(512), 1),
+        ("\u{1b}[31mwarning\u{1b}[0m".to_owned(), 1),
+    ] {
+        let mut rig = one_session();
+        rig.command(prompt(7)).unwrap();
+        rig.hear(&bad);
+        rig.hear(&text("s", "next"));
+        let words: Vec<String> = rig.told().iter().map(word).collect();
+        assert_eq!(words[..lines], vec!["bad line: not JSON"; lines], "{bad:?}");
+        assert_eq!(words[lines..], ["text next"], "{bad:?}");
+        // The answer that was lost with its line is still waited for.
+        rig.hear(&result(2, r#"{"stopReason":"end_turn"}"#));
+        assert_eq!(ends(&rig.told()).len(), 1);
+    }
+}
+
+/// line-over-64k, limit-is-per-line-not-buffer
+#[test]
+fn a_long_line_is_a_line_like_any_other() {
+    let frame = text("s", "").len();
+    for length in [65_535, 65_536, 65_537, 1 << 20] {
+        let mut rig = one_session();
+        let long = text("s", &"x".repeat(length - frame));
+        assert_eq!(long.len(), length);
+        rig.link(Heard::Bytes(format!("{long}\n{}\n", text("s", "next")).as_bytes()));
+        let words: Vec<String> = rig.told().iter().map(word).collect();
+        assert_eq!((words.len(), &*words[1]), (2, "text next"));
     }
 }

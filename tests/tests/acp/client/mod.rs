@@ -16,7 +16,7 @@ use agentline_core::acp::{
     Update,
 };
 use agentline_core::rpc::{RpcError, code};
-use agentline_core::{Exit, Heard, Input, Limits, Open, Refused, Tag};
+use agentline_core::{Exit, Group, Heard, Input, Limits, Open, Refused, SpawnSpec, Stderr, Tag};
 use agentline_tests::acp::Rig;
 
 pub(super) fn given() -> Config {

@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// hidden-permission-timeout
 #[test]
 fn a_permission_has_no_clock() {
     let mut rig = one_session();
@@ -12,6 +13,7 @@ fn a_permission_has_no_clock() {
     assert_eq!(rig.told(), []);
 }
 
+/// lossy-option-id
 #[test]
 fn only_an_offered_option_answers_a_permission_and_only_once() {
     let mut rig = one_session();
@@ -31,6 +33,7 @@ fn only_an_offered_option_answers_a_permission_and_only_once() {
     assert_eq!(rig.command(answer("y")), Err(Refused::Unknown));
 }
 
+/// cancel-while-policy-thinks
 #[test]
 fn a_question_that_the_agent_withdraws_is_answered_once() {
     let mut config = given();
@@ -136,4 +139,20 @@ fn an_option_of_an_unknown_kind_can_be_chosen_and_is_never_taken_for_a_yes() {
     assert!(!asked.asked.options[0].kind.allows());
     let outcome = PermissionOutcome::selected(" ");
     assert_eq!(rig.command(Command::Answer { request: asked.request, outcome }), Ok(()));
+}
+
+/// permission-wait-stops-reading
+#[test]
+fn updates_are_read_while_a_question_is_open() {
+    let mut rig = one_session();
+    rig.command(prompt(7)).unwrap();
+    rig.hear(&ask("0"));
+    let request = keys(&rig.told())[0];
+    rig.written();
+    for n in 0..1000 {
+        rig.hear(&text("s", &n.to_string()));
+    }
+    assert_eq!(rig.told().len(), 1000);
+    rig.command(Command::Answer { request, outcome: PermissionOutcome::selected("y") }).unwrap();
+    assert!(rig.line().contains(r#""optionId":"y""#));
 }

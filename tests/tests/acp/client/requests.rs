@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// image-silently-dropped, stdio-mcp-needs-no-capability
 #[test]
 fn what_an_agent_does_not_offer_is_not_asked() {
     let nothing = "{}";
@@ -63,6 +64,7 @@ fn what_an_agent_does_not_offer_is_not_asked() {
     }
 }
 
+/// relative-or-foreign-cwd
 #[test]
 fn what_cannot_be_said_is_refused() {
     let content = |content| SystemPrompt { mode: "append".into(), content };
@@ -117,6 +119,7 @@ fn a_line_that_no_agent_would_take_is_refused() {
     assert!(rig.line().starts_with(r#"{"jsonrpc":"2.0","id":2,"#));
 }
 
+/// mcpservers-omitted
 #[test]
 fn each_request_is_written_as_the_protocol_has_it() {
     let session = || SessionId::from("s");
@@ -213,6 +216,7 @@ fn null_is_as_good_as_an_empty_result_where_nothing_is_to_be_said() {
     }
 }
 
+/// load-error-mislabelled
 #[test]
 fn errors_of_the_agent_are_passed_on_whole() {
     let mut rig = one_session();

@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// update-before-session-known
 #[test]
 fn a_new_session_may_speak_before_its_id_is_told() {
     let mut rig = Rig::<Client>::ready();
@@ -20,6 +21,7 @@ fn a_new_session_may_speak_before_its_id_is_told() {
     }
 }
 
+/// two-session-new-race
 #[test]
 fn sessions_that_are_opened_at_once_are_told_apart_by_request() {
     let mut rig = Rig::<Client>::ready();
@@ -42,6 +44,7 @@ fn sessions_that_are_opened_at_once_are_told_apart_by_request() {
     assert_eq!(told.iter().map(word).collect::<Vec<_>>()[2..], ["text of a", "text of b"]);
 }
 
+/// history-replay-as-live
 #[test]
 fn history_is_told_from_news_and_its_window_closes_on_every_outcome() {
     for (answer, opened) in [(result(1, "null"), true), (error(1, -32002), false)] {

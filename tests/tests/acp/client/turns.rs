@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// last-line-without-lf
 #[test]
 fn a_turn_ends_with_the_last_line_though_it_has_no_end() {
     let mut rig = one_session();
@@ -12,6 +13,7 @@ fn a_turn_ends_with_the_last_line_though_it_has_no_end() {
     assert_eq!(ends(&rig.told()), [(7, Ok(StopReason::EndTurn))]);
 }
 
+/// truncated-final-record-exit-0
 #[test]
 fn a_stream_that_breaks_off_within_a_line_ends_the_turn_as_disconnected() {
     let mut rig = one_session();
@@ -23,6 +25,7 @@ fn a_stream_that_breaks_off_within_a_line_ends_the_turn_as_disconnected() {
     assert_eq!(ends(&told), [(7, Err(Failure::Disconnected))]);
 }
 
+/// reply-and-update-same-read
 #[test]
 fn text_and_answer_in_one_read_come_out_in_order() {
     let mut rig = one_session();
@@ -32,6 +35,7 @@ fn text_and_answer_in_one_read_come_out_in_order() {
     assert_eq!(rig.told().iter().map(word).collect::<Vec<_>>(), ["text done", "ended 7 end_turn"]);
 }
 
+/// completion-before-state-reset
 #[test]
 fn a_prompt_can_follow_at_once_on_the_end_of_a_turn() {
     let mut rig = one_session();
@@ -40,6 +44,7 @@ fn a_prompt_can_follow_at_once_on_the_end_of_a_turn() {
     assert_eq!(rig.command(prompt(7)), Ok(()));
 }
 
+/// cancel-hits-next-prompt
 #[test]
 fn a_cancel_tells_the_agent_first_and_then_gives_up_its_questions() {
     let mut rig = one_session();
@@ -88,6 +93,7 @@ fn a_cancelled_prompt_may_be_answered_as_a_cancelled_request() {
     assert!(matches!(&ends(&rig.told())[..], [(8, Err(Failure::Rpc(_)))]));
 }
 
+/// cancel-wedges-session
 #[test]
 fn a_turn_that_was_given_up_asks_nobody_any_more() {
     let mut rig = one_session();
@@ -184,4 +190,23 @@ fn what_an_agent_cannot_hear_is_refused() {
     let mut rig = one_session();
     rig.link(Heard::WriteFailed);
     assert_eq!(rig.command(prompt(7)), Err(Refused::Closed));
+}
+
+/// error-reply-then-exit, crash-looks-like-clean-eof
+#[test]
+fn an_answer_counts_though_its_agent_has_exited_before_it_was_read() {
+    let spec = SpawnSpec { stderr: Stderr::Pipe, ..SpawnSpec::default() };
+    let mut rig = Rig::<Client>::ready_with(Config::new(Open::spawn(spec)), "{}");
+    rig.command(open(1, Which::New)).unwrap();
+    rig.link(Heard::Stderr(b"please log in\n"));
+    rig.link(Heard::Exited(Exit::Code(42)));
+    rig.link(Heard::Bytes(format!("{}\n", error(1, code::AUTH_REQUIRED)).as_bytes()));
+    rig.link(Heard::Eof);
+    rig.link(Heard::Group(Group::Gone));
+    let told = rig.told();
+    let words: Vec<String> = told.iter().map(word).collect();
+    assert!(matches!(&told[1], Event::Failed(Tag(1), why) if matches!(**why, Failure::Rpc(_))), "{words:?}");
+    let Some(Event::Closed(closed)) = told.last() else { panic!("{words:?}") };
+    assert_eq!(closed.obituary.exit, Some(Exit::Code(42)));
+    assert_eq!(closed.obituary.stderr_tail, "please log in\n");
 }
