@@ -60,6 +60,8 @@ pub(crate) enum Verb {
     /// Find, add and switch agents
     #[command(subcommand)]
     Agent(Agent),
+    /// Talk to an agent, line by line
+    Chat(crate::chat::Args),
     /// Speak into a session that runs in another terminal
     #[command(subcommand)]
     Attach(crate::attach::Attach),

@@ -4,6 +4,7 @@ mod agents;
 mod args;
 mod ask;
 mod attach;
+mod chat;
 mod demo;
 mod failure;
 mod find;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
     let done = match &cli.verb {
         Verb::Run(args) => run::run(args, cli.global, &notes),
         Verb::Agent(verb) => agents::run(verb, cli.global, &notes),
+        Verb::Chat(args) => chat::run(args, cli.global, &notes),
         Verb::Attach(verb) => attach::run(verb, cli.global, &notes),
         Verb::DemoAgent(args) => demo::serve(args),
         Verb::Completions { shell } => {

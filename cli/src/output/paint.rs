@@ -68,13 +68,18 @@ pub(crate) fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return text.into();
     }
-    let mut used = 0;
-    let fits = text.char_indices().find(|(_, letter)| {
-        used += letter.width().unwrap_or(0);
-        used > columns.saturating_sub(1)
-    });
-    let end = fits.map_or(text.len(), |(at, _)| at);
+    let end = end_of(text, columns.saturating_sub(1)).unwrap_or(text.len());
     format!("{}…", &text[..end]).into()
+}
+
+/// Where a text goes beyond so many columns, if it does.
+pub(super) fn end_of(text: &str, columns: usize) -> Option<usize> {
+    let mut used = 0;
+    let beyond = |(at, letter): (usize, char)| {
+        used += letter.width().unwrap_or(0);
+        (used > columns).then_some(at)
+    };
+    text.char_indices().find_map(beyond)
 }
 
 /// How many columns a text takes.
