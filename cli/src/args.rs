@@ -148,6 +148,16 @@ pub(crate) struct Run {
     /// Show what would be started, and start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// What drives it. For measurements, nothing else differs
+    #[arg(long, value_enum, default_value_t, hide = true)]
+    pub(crate) runtime: Runtime,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Runtime {
+    #[default]
+    Blocking,
+    Smol,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]

@@ -4,6 +4,7 @@ mod agents;
 mod args;
 mod ask;
 mod demo;
+mod driver;
 mod failure;
 mod find;
 mod output;

@@ -19,7 +19,14 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "acp: a client drives a child through a turn and a permission",
         cast: |dir| Cast::alone(client(dir, child(AGENT, dir, &[]))),
-        shows: &["ready", "session_opened", "permission_asked", "allow_once-0", "turn_ended", r#""rung":"eof""#],
+        shows: &[
+            "ready",
+            "session_opened",
+            "permission_asked",
+            "allow_once-0",
+            "turn_ended",
+            r#""rung":"eof""#,
+        ],
     },
     Scenario {
         name: "acp: an agent writes noise before its first message",
@@ -51,7 +58,11 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         cast: |dir| {
             let setup = SessionSetup::in_directory(&*dir.to_string_lossy());
             let prompt = vec![ContentBlock::text("say hello; perm allow_once,reject_once; say bye")];
-            Cast::alone(Role::<Run>::new(subagent::Config::new(config(child(AGENT, dir, &[])), setup, prompt)))
+            Cast::alone(Role::<Run>::new(subagent::Config::new(
+                config(child(AGENT, dir, &[])),
+                setup,
+                prompt,
+            )))
         },
         shows: &["started", "ready", "hello", "permission_decided", "finished", r#""rung":"eof""#],
     },
@@ -72,7 +83,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         name: "control: a call and a stream",
         cast: |dir| {
             let address = Address(dir.join("s/control"));
-            let key = |number| serde_json::from_value(json!({"connection": 1, "number": number})).expect("a key");
+            let key =
+                |number| serde_json::from_value(json!({"connection": 1, "number": number})).expect("a key");
             let answer = move |number, answer| control::server::Command::Answer(key(number), answer);
             let host = Role::<control::Server>::new(control::server::Config::new(address.clone()))
                 .at("requested", [answer(1, Answer::reply(&"pong"))])

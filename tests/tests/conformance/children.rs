@@ -36,7 +36,9 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "a slow child is waited for",
-        cast: |dir| talk(LONG, dir, &["say up; hear 1; sleep 40; say answer; eof; sleep 40; exit 0"], ASK_AND_LEAVE),
+        cast: |dir| {
+            talk(LONG, dir, &["say up; hear 1; sleep 40; say answer; eof; sleep 40; exit 0"], ASK_AND_LEAVE)
+        },
         shows: &["answer", r#""exit":{"code":0}"#, r#""rung":"eof""#],
     },
     Scenario {
@@ -86,7 +88,14 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "a chatty child is heard on both pipes",
-        cast: |dir| talk(LONG, dir, &["err 99999; flood 9; err 99999; flood 9; err 99999; say up; eof; exit 0"], LEAVE),
+        cast: |dir| {
+            talk(
+                LONG,
+                dir,
+                &["err 99999; flood 9; err 99999; flood 9; err 99999; say up; eof; exit 0"],
+                LEAVE,
+            )
+        },
         shows: &["xxx", "up", r#""exit":{"code":0}"#, "stderr eee"],
     },
     Scenario {
