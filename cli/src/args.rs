@@ -142,6 +142,16 @@ pub(crate) struct Run {
     /// Show what would be started, and start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// What drives it. For measurements, nothing else differs
+    #[arg(long, value_enum, default_value_t, hide = true)]
+    pub(crate) runtime: Runtime,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Runtime {
+    #[default]
+    Blocking,
+    Smol,
 }
 
 /// Which agent, where it works, and what it gets.

@@ -6,6 +6,7 @@ mod ask;
 mod attach;
 mod chat;
 mod demo;
+mod driver;
 mod failure;
 mod find;
 mod output;

@@ -124,11 +124,7 @@ where
             None => Driver::new(config),
         };
         let mut driver = driver.expect("descriptors are left");
-        let handle = driver.handle();
-        let leave = move || {
-            let _ = farewell.map(|command| handle.command(command));
-        };
-        let mut begin = Some(|| begun(Box::new(leave)));
+        let mut beginning = Some((begun, farewell));
         for command in first {
             let _ = driver.command(command);
         }
@@ -136,8 +132,11 @@ where
             for command in app.hear(&event) {
                 let _ = driver.command(command);
             }
-            if let Some(begin) = begin.take() {
-                begin();
+            if let Some((begun, farewell)) = beginning.take() {
+                let handle = driver.handle();
+                begun(Box::new(move || {
+                    let _ = farewell.map(|command| handle.command(command));
+                }));
             }
         }
     }
@@ -153,11 +152,7 @@ where
             Some(given) => spawn_with_given::<Noted<M>>(config, given),
             None => spawn(config),
         };
-        let handle = events.handle();
-        let leave = move || {
-            let _ = farewell.map(|command| handle.command(command));
-        };
-        let mut begin = Some(|| begun(Box::new(leave)));
+        let mut beginning = Some((begun, farewell));
         for command in first {
             let _ = events.command(command);
         }
@@ -166,8 +161,11 @@ where
                 for command in app.hear(&event) {
                     let _ = events.command(command);
                 }
-                if let Some(begin) = begin.take() {
-                    begin();
+                if let Some((begun, farewell)) = beginning.take() {
+                    let handle = events.handle();
+                    begun(Box::new(move || {
+                        let _ = farewell.map(|command| handle.command(command));
+                    }));
                 }
             }
         };
