@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use agentline_core::rpc::Json;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Drives coding agents: one prompt, one fresh child, one answer.
@@ -60,6 +61,9 @@ pub(crate) enum Verb {
     /// Find, add and switch agents
     #[command(subcommand)]
     Agent(Agent),
+    /// Talk to the hub, or to a Galley
+    #[command(subcommand)]
+    Hub(Hub),
     /// Be a scripted agent on stdin and stdout
     DemoAgent(DemoAgent),
     /// Print a completion script for a shell
@@ -234,6 +238,35 @@ pub(crate) enum Agent {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum Hub {
+    /// Send one command and print what is answered; a stream is followed to its end
+    #[command(after_help = "\
+Examples:
+  agentline hub call ping
+  agentline hub call sessions.list '{\"archived\":false}'
+  agentline hub call --socket /tmp/galley-501.sock session.watch '{\"sessionId\":\"s-1\"}'
+
+Prints the result, or the data of each frame; with --json the server's own lines.
+
+Exit codes:
+  0 answered  1 failed  2 wrong arguments  3 not found  4 cannot reach the server
+  5 runner trouble  130 ended by Ctrl-C")]
+    Call(Call),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    /// A dotted name
+    pub(crate) command: String,
+    /// Its arguments
+    #[arg(value_name = "JSON", default_value = "{}", value_parser = json)]
+    pub(crate) args: Json,
+    /// The server's socket [default: AGENTLINE_SOCKET, else the hub's]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+}
+
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Lang {
     #[default]
@@ -280,6 +313,10 @@ fn duration(text: &str) -> Result<Duration, String> {
         Ok(span) => Ok(span),
         Err(error) => Err(error.to_string()),
     }
+}
+
+fn json(text: &str) -> Result<Json, serde_json::Error> {
+    serde_json::from_str(text)
 }
 
 fn pair(text: &str) -> Result<(String, String), &'static str> {

@@ -6,6 +6,7 @@ mod ask;
 mod demo;
 mod failure;
 mod find;
+mod hub;
 mod output;
 mod plan;
 mod prompt;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
     let done = match &cli.verb {
         Verb::Run(args) => run::run(args, cli.global, &notes),
         Verb::Agent(verb) => agents::run(verb, cli.global, &notes),
+        Verb::Hub(verb) => hub::run(verb, cli.global, &notes),
         Verb::DemoAgent(args) => demo::serve(args),
         Verb::Completions { shell } => {
             let mut script = Vec::new();

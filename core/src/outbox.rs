@@ -14,16 +14,12 @@ impl Outbox {
     ///
     /// Lines share a write up to `limit` bytes; a longer line is a write of its own.
     pub(crate) fn line(&mut self, limit: usize, fill: impl FnOnce(&mut Vec<u8>)) {
-<<<<<<< HEAD
-        let mut last = self.writes.pop_back().unwrap_or_else(|| Vec::with_capacity(LINE));
-=======
         self.line_within(limit, usize::MAX, fill);
     }
 
     /// Like [`Outbox::line`], unless the line would be longer than `most`: then nothing is appended.
     pub(crate) fn line_within(&mut self, limit: usize, most: usize, fill: impl FnOnce(&mut Vec<u8>)) -> bool {
-        let mut last = self.writes.pop_back().unwrap_or_default();
->>>>>>> main
+        let mut last = self.writes.pop_back().unwrap_or_else(|| Vec::with_capacity(LINE));
         let before = last.len();
         fill(&mut last);
         if last.len() - before > most {
