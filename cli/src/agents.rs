@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::args::{Agent, Format, Global, Lang};
 use crate::find::{self, Found};
-use crate::output::{self, Notes, columns, fit, object, pad, width};
+use crate::output::{self, Notes, columns, object};
 use crate::plan::DEMO;
 use crate::prompt::usage;
 
@@ -60,14 +60,7 @@ fn table(report: &Report, language: Language, columns: usize) -> String {
     };
     let mut rows = vec![header.map(str::to_owned)];
     rows.extend(report.agents.iter().map(|agent| agent.cells(language)));
-    let widths: [usize; 5] =
-        std::array::from_fn(|column| rows.iter().map(|row| width(&row[column])).max().unwrap_or_default());
-    let mut text = String::new();
-    for row in &rows {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| pad(cell, width)).collect();
-        text += &fit(cells.join("  ").trim_end(), columns);
-        text.push('\n');
-    }
+    let mut text = output::table(&rows, columns);
     for problem in &report.problems {
         text += &problem.text(language);
         text.push('\n');

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agentline_core::rpc::Json;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Drives coding agents: one prompt, one fresh child, one answer.
@@ -61,9 +60,14 @@ pub(crate) enum Verb {
     /// Find, add and switch agents
     #[command(subcommand)]
     Agent(Agent),
+    /// Talk to an agent, line by line
+    Chat(crate::chat::Args),
+    /// Speak into a session that runs in another terminal
+    #[command(subcommand)]
+    Attach(crate::attach::Attach),
     /// Talk to the hub, or to a Galley
     #[command(subcommand)]
-    Hub(Hub),
+    Hub(crate::hub::Hub),
     /// Be a scripted agent on stdin and stdout
     DemoAgent(DemoAgent),
     /// Print a completion script for a shell
@@ -94,24 +98,11 @@ pub(crate) struct Run {
     /// The task; `-`, or nothing when stdin is no terminal, reads it from stdin
     #[arg(conflicts_with = "prompt_file")]
     pub(crate) prompt: Option<String>,
-    /// The agent's command, instead of --agent
-    #[arg(last = true, value_name = "CMD", conflicts_with = "agent")]
-    pub(crate) command: Vec<OsString>,
-    /// An agent that `agentline agent list` shows, or `demo` [default: AGENTLINE_AGENT, else `agent default`]
-    #[arg(long, value_name = "ID")]
-    pub(crate) agent: Option<String>,
-    /// The workspace [default: the current directory]
-    #[arg(short = 'C', long, value_name = "DIR")]
-    pub(crate) cwd: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) child: Child,
     /// Who answers permission requests [default: ask on a terminal, else reject]
     #[arg(short, long, value_enum, value_name = "WHO")]
     pub(crate) permission: Option<Permission>,
-    /// Lay a variable over the agent's environment; NAME alone passes ours on
-    #[arg(short, long, value_name = "NAME[=VALUE]")]
-    pub(crate) env: Vec<OsString>,
-    /// The same from a file, one a line
-    #[arg(long, value_name = "FILE")]
-    pub(crate) env_file: Vec<PathBuf>,
     /// Read the task from a file
     #[arg(long, value_name = "FILE")]
     pub(crate) prompt_file: Option<PathBuf>,
@@ -154,6 +145,36 @@ pub(crate) struct Run {
     /// Show what would be started, and start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// What drives it. For measurements, nothing else differs
+    #[arg(long, value_enum, default_value_t, hide = true)]
+    pub(crate) runtime: Runtime,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Runtime {
+    #[default]
+    Blocking,
+    Smol,
+}
+
+/// Which agent, where it works, and what it gets.
+#[derive(Debug, Args)]
+pub(crate) struct Child {
+    /// The agent's command, instead of --agent
+    #[arg(last = true, value_name = "CMD", conflicts_with = "agent")]
+    pub(crate) command: Vec<OsString>,
+    /// An agent that `agentline agent list` shows, or `demo` [default: AGENTLINE_AGENT, else `agent default`]
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
+    /// The workspace [default: the current directory]
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Lay a variable over the agent's environment; NAME alone passes ours on
+    #[arg(short, long, value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<OsString>,
+    /// The same from a file, one a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) env_file: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
@@ -238,35 +259,6 @@ pub(crate) enum Agent {
     },
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Hub {
-    /// Send one command and print what is answered; a stream is followed to its end
-    #[command(after_help = "\
-Examples:
-  agentline hub call ping
-  agentline hub call sessions.list '{\"archived\":false}'
-  agentline hub call --socket /tmp/galley-501.sock session.watch '{\"sessionId\":\"s-1\"}'
-
-Prints the result, or the data of each frame; with --json the server's own lines.
-
-Exit codes:
-  0 answered  1 failed  2 wrong arguments  3 not found  4 cannot reach the server
-  5 runner trouble  130 ended by Ctrl-C")]
-    Call(Call),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Call {
-    /// A dotted name
-    pub(crate) command: String,
-    /// Its arguments
-    #[arg(value_name = "JSON", default_value = "{}", value_parser = json)]
-    pub(crate) args: Json,
-    /// The server's socket [default: AGENTLINE_SOCKET, else the hub's]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) socket: Option<PathBuf>,
-}
-
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Lang {
     #[default]
@@ -305,7 +297,7 @@ impl Global {
 }
 
 /// `500ms`, `10s`, `5m`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let seconds = || text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let span = seconds().map_or_else(|| humantime::parse_duration(text), Ok);
     match span {
@@ -313,10 +305,6 @@ fn duration(text: &str) -> Result<Duration, String> {
         Ok(span) => Ok(span),
         Err(error) => Err(error.to_string()),
     }
-}
-
-fn json(text: &str) -> Result<Json, serde_json::Error> {
-    serde_json::from_str(text)
 }
 
 fn pair(text: &str) -> Result<(String, String), &'static str> {

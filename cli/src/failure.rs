@@ -119,7 +119,7 @@ impl Advice {
 
     /// This command line again, passing these variables on.
     fn again_with(&self, names: &[&str]) -> String {
-        let verb = self.words.iter().position(|word| word == "run").map_or(0, |at| at + 1);
+        let verb = self.words.iter().position(|word| word == "run" || word == "chat").map_or(0, |at| at + 1);
         let (before, after) = self.words.split_at(verb);
         let given = names.iter().flat_map(|name| ["-e", name]);
         let before = std::iter::once("agentline").chain(before.iter().map(String::as_str));

@@ -10,21 +10,57 @@ use agentline_blocking::{Driver, Handle};
 use agentline_core::control::client::{Command, Config, Event, Lost};
 use agentline_core::control::{Answer, Client, Request, galley_socket};
 use agentline_core::problem::{Kind, Phase, Problem};
+use agentline_core::rpc::Json;
 use agentline_core::{Address, OpenError, Refused, Tag};
+use clap::{Args, Subcommand};
 
-use crate::args::{self, Format, Global};
+use crate::args::{Format, Global};
 use crate::find;
 use crate::output::{In, Notes, Out, plain};
+use crate::prompt::usage;
 use crate::signals::{self, Ask};
 
-pub(crate) fn run(verb: &args::Hub, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
+#[derive(Debug, Subcommand)]
+pub(crate) enum Hub {
+    /// Send one command and print what is answered; a stream is followed to its end
+    #[command(after_help = "\
+Examples:
+  agentline hub call ping
+  agentline hub call sessions.list '{\"archived\":false}'
+  agentline hub call --socket /tmp/galley-501.sock session.watch '{\"sessionId\":\"s-1\"}'
+
+Prints the result, or the data of each frame; with --json the server's own lines.
+
+Exit codes:
+  0 answered  1 failed  2 wrong arguments  3 not found  4 cannot reach the server
+  5 runner trouble  130 ended by Ctrl-C")]
+    Call(Call),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    /// A dotted name
+    command: String,
+    /// Its arguments
+    #[arg(value_name = "JSON", default_value = "{}", value_parser = json)]
+    args: Json,
+    /// The server's socket [default: AGENTLINE_SOCKET, else the hub's]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+pub(crate) fn run(verb: &Hub, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
     match verb {
-        args::Hub::Call(args) => call(args, global, notes),
+        Hub::Call(args) => call(args, global, notes),
     }
 }
 
+fn json(text: &str) -> Result<Json, serde_json::Error> {
+    serde_json::from_str(text)
+}
+
 /// Sends one request, and shows its answer until that is complete.
-fn call(args: &args::Call, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
+fn call(args: &Call, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
     let server = Server::of(args.socket.as_deref())?;
     let request = Request { command: args.command.clone(), args: Some(args.args.clone()) };
     let ends = Arc::default();
@@ -33,7 +69,7 @@ fn call(args: &args::Call, global: Global, notes: &Notes) -> Result<ExitCode, Pr
     match driver.command(Command::Call(Tag::default(), request)) {
         // Where nobody listens it is over already, and the last event says so.
         Ok(()) | Err(Refused::Closed) => {}
-        Err(refused) => return Err(crate::prompt::usage(refused.to_string())),
+        Err(refused) => return Err(usage(refused.to_string())),
     }
     let mut show = Show { out: Out::default(), global, notes };
     while let Some(event) = driver.next() {

@@ -3,7 +3,10 @@
 mod agents;
 mod args;
 mod ask;
+mod attach;
+mod chat;
 mod demo;
+mod driver;
 mod failure;
 mod find;
 mod hub;
@@ -40,6 +43,8 @@ fn main() -> ExitCode {
     let done = match &cli.verb {
         Verb::Run(args) => run::run(args, cli.global, &notes),
         Verb::Agent(verb) => agents::run(verb, cli.global, &notes),
+        Verb::Chat(args) => chat::run(args, cli.global, &notes),
+        Verb::Attach(verb) => attach::run(verb, cli.global, &notes),
         Verb::Hub(verb) => hub::run(verb, cli.global, &notes),
         Verb::DemoAgent(args) => demo::serve(args),
         Verb::Completions { shell } => {

@@ -14,10 +14,10 @@ use agentline_core::subagent::env::{Scrubbed, scrub};
 use agentline_core::subagent::{Allow, Choice, Config, Policy, Setting};
 use agentline_core::{Graces, Open, Secret, SpawnSpec, Stderr};
 
-use crate::args::{Permission, Run};
+use crate::args::{Child, Permission, Run};
 use crate::failure::Whose;
 use crate::find::{self, Found};
-use crate::output::{Notes, Start};
+use crate::output::Start;
 use crate::prompt::{self, Variables};
 
 /// What a command line says by itself: nothing was looked at yet but the files that it names.
@@ -49,49 +49,22 @@ struct Agent {
 
 impl Task {
     pub(crate) fn new(args: &Run) -> Result<Self, Problem> {
-        let variables = prompt::variables(args)?;
+        let variables = prompt::variables(&args.child)?;
         let mcp_servers = args.mcp.as_deref().map(prompt::mcp_servers).transpose()?.unwrap_or_default();
         Ok(Self { prompt: prompt::prompt(args)?, mcp_servers, variables })
     }
 
-    /// Says what may not be as it was meant.
-    pub(crate) fn warn(&self, notes: &Notes) {
-        for name in &self.variables.unset {
-            notes.line(&format!("! {} is not set here: the agent does not get it", name.display()));
-        }
-    }
-
     /// Looks at the workspace and for the agent. `start` is filled in as far as it gets.
     pub(crate) fn plan(self, args: &Run, start: &mut Start) -> Result<Plan, Problem> {
-        let cwd = find::workspace(args.cwd.as_deref())?;
-        start.cwd = cwd.to_string_lossy().into_owned();
-        let agent = choose(args)?;
-        start.agent = agent.id.clone();
-        start.name = agent.name;
-        let argv = std::iter::once(&agent.program).chain(&agent.args);
-        start.command = Some(argv.map(|word| word.to_string_lossy().into_owned()).collect());
-
-        let mut env = agent.env;
-        let given = self.variables.given;
-        let is_given = |name: &OsStr| given.iter().any(|(over, _)| over == name);
-        start.withheld = agent
-            .withheld
-            .iter()
-            .filter(|name| !is_given(name))
-            .map(|name| name.to_string_lossy().into_owned())
-            .collect();
-        let secrets = given.iter().map(|(_, value)| value.as_encoded_bytes().to_vec().into()).collect();
-        env.extend(given.into_iter().map(|(name, value)| (name, value.into())));
-
-        let spec = SpawnSpec {
-            program: agent.program,
-            args: agent.args,
-            cwd,
-            env: env.into_iter().collect(),
-            stderr: Stderr::Pipe,
-        };
+        let Spawn { spec, whose, secrets } = spawn(&args.child, self.variables, start)?;
         let setup =
             SessionSetup { mcp_servers: self.mcp_servers, ..SessionSetup::in_directory(start.cwd.clone()) };
+        let timeouts = Timeouts {
+            initialize: Some(args.init_timeout),
+            silence: args.idle_timeout,
+            cancel: Some(args.cancel_grace),
+            ..Timeouts::default()
+        };
         let config = Config {
             session: match args.resume.as_deref() {
                 None => Choice::New,
@@ -101,15 +74,43 @@ impl Task {
             settings: settings(args),
             policy: policy(args.permission),
             timeout: args.timeout,
-            ..Config::new(client(args, spec), setup, self.prompt)
+            ..Config::new(client(spec, timeouts), setup, self.prompt)
         };
-        Ok(Plan { config, whose: agent.whose, secrets })
+        Ok(Plan { config, whose, secrets })
     }
+}
+
+/// A child to be started.
+pub(crate) struct Spawn {
+    pub(crate) spec: SpawnSpec,
+    pub(crate) whose: Whose,
+    /// What no trace may show.
+    pub(crate) secrets: Vec<Secret<Vec<u8>>>,
+}
+
+/// Looks at the workspace and for the agent. `start` is filled in as far as it gets.
+pub(crate) fn spawn(args: &Child, variables: Variables, start: &mut Start) -> Result<Spawn, Problem> {
+    let cwd = find::workspace(args.cwd.as_deref())?;
+    start.cwd = cwd.to_string_lossy().into_owned();
+    let Agent { id, name, whose, program, args, mut env, withheld } = choose(args)?;
+    start.agent = id;
+    start.name = name;
+    let argv = std::iter::once(&program).chain(&args);
+    start.command = Some(argv.map(|word| word.to_string_lossy().into_owned()).collect());
+
+    let given = variables.given;
+    let is_given = |name: &OsStr| given.iter().any(|(over, _)| over == name);
+    let withheld = withheld.iter().filter(|name| !is_given(name));
+    start.withheld = withheld.map(|name| name.to_string_lossy().into_owned()).collect();
+    let secrets = given.iter().map(|(_, value)| value.as_encoded_bytes().to_vec().into()).collect();
+    env.extend(given.into_iter().map(|(name, value)| (name, value.into())));
+    let env = env.into_iter().collect();
+    Ok(Spawn { spec: SpawnSpec { program, args, cwd, env, stderr: Stderr::Pipe }, whose, secrets })
 }
 
 impl Start {
     /// What can be said before anything was looked at.
-    pub(crate) fn unknown(args: &Run) -> Self {
+    pub(crate) fn unknown(args: &Child) -> Self {
         let cwd = args.cwd.as_deref().unwrap_or(Path::new("."));
         Self {
             agent: args.agent.clone(),
@@ -122,7 +123,7 @@ impl Start {
 }
 
 /// `--agent` or a command, else `AGENTLINE_AGENT`, else the default, else the demo agent.
-fn choose(args: &Run) -> Result<Agent, Problem> {
+fn choose(args: &Child) -> Result<Agent, Problem> {
     if let [program, rest @ ..] = &*args.command {
         let Scrubbed { env, withheld } = scrub(std::env::vars_os(), []);
         let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
@@ -173,19 +174,15 @@ fn demo(whose: Whose) -> Result<Agent, Problem> {
     })
 }
 
-fn client(args: &Run, spec: SpawnSpec) -> client::Config {
+/// A client that starts that child.
+pub(crate) fn client(spec: SpawnSpec, timeouts: Timeouts) -> client::Config {
     client::Config {
         info: Some(Implementation {
             name: "agentline".into(),
             title: None,
             version: env!("CARGO_PKG_VERSION").into(),
         }),
-        timeouts: Timeouts {
-            initialize: Some(args.init_timeout),
-            silence: args.idle_timeout,
-            cancel: Some(args.cancel_grace),
-            ..Timeouts::default()
-        },
+        timeouts,
         graces: Graces { eof: EOF, term: TERM, ..Graces::default() },
         ..client::Config::new(Open::spawn(spec))
     }

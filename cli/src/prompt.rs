@@ -13,7 +13,8 @@ use agentline_core::problem::{Kind, Phase, Problem};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::args::Run;
+use crate::args::{Child, Run};
+use crate::output::Notes;
 
 /// The prompt, from wherever it comes.
 pub(crate) fn prompt(args: &Run) -> Result<Vec<ContentBlock>, Problem> {
@@ -56,8 +57,17 @@ pub(crate) struct Variables {
     pub(crate) unset: Vec<OsString>,
 }
 
+impl Variables {
+    /// Says what may not be as it was meant.
+    pub(crate) fn warn(&self, notes: &Notes) {
+        for name in &self.unset {
+            notes.line(&format!("! {} is not set here: the agent does not get it", name.display()));
+        }
+    }
+}
+
 /// The variables of a command line.
-pub(crate) fn variables(args: &Run) -> Result<Variables, Problem> {
+pub(crate) fn variables(args: &Child) -> Result<Variables, Problem> {
     let mut written = Vec::new();
     for file in &args.env_file {
         let bytes = read(file)?;

@@ -11,13 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
-use agentline_blocking::{Driver, Handle, guardian};
+use agentline_blocking::guardian;
 use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_core::subagent::{Command, Policy, Run};
 use agentline_core::trace::{Recording, Tap, Tapped, Traced};
 
 use crate::args::{self, Format, Global};
 use crate::ask::Asker;
+use crate::driver::{Driver, Handle};
 use crate::failure::Advice;
 use crate::output::{Json, Notes, Screen, Start, Text};
 use crate::plan::{Plan, Task, about};
@@ -30,9 +31,9 @@ pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<Exi
     let task = Task::new(args)?;
     let trace = args.trace.as_deref().map(|file| Trace::new(file, notes)).transpose()?;
     if !global.quiet {
-        task.warn(notes);
+        task.variables.warn(notes);
     }
-    let mut start = Start::unknown(args);
+    let mut start = Start::unknown(&args.child);
     let plan = task.plan(args, &mut start);
     let advice = Rc::new(Advice {
         whose: plan.as_ref().map(|plan| plan.whose.clone()).unwrap_or_default(),
@@ -72,7 +73,7 @@ fn drive(
     let recording =
         trace.is_some().then(|| Recording { channel: "acp".into(), role: "subagent".into(), secrets });
     guardian::arm();
-    let mut driver = Driver::<Tap<Run>>::new(Tapped { config, recording })?;
+    let mut driver = Driver::<Tap<Run>>::new(args.runtime, Tapped { config, recording })?;
     obey_signals(driver.handle(), notes.clone(), Arc::clone(ends))?;
     if asks {
         show.ask(asker(args, notes, driver.handle())?);

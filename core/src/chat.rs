@@ -1,14 +1,14 @@
 //! A conversation in a terminal that others can speak into: one agent, one session, one line after the other.
 //!
 //! ```text
-//!  Connecting ──ready──► Opening ──opened──► Idle ◄──turn over── Running
+//!  Connecting ──ready──► Opening ──opened──► Idle ◄──turn over── Running, Cancelling
 //!      │                    │                 │ └──a line waits──► │
 //!      │                    │                 │ no more to come    │
 //!      └────────────────────┴──lost, Shutdown─┴────────────────────┴──► Leaving ──child gone──► Over
 //! ```
 //!
 //! What is typed and what comes from outside waits in one queue and is answered in the order it came. With an
-//! attach config there is an [attach server](attach::Server) from the moment the session is open until the
+//! attach config there is an [attach server](crate::attach::Server) from the moment the session is open until the
 //! conversation is over; without one there is none, and no file either.
 //!
 //! What happens to the agent is told as in a [run](crate::subagent): each turn has one
@@ -24,9 +24,7 @@ use crate::acp::{Closed, ContentBlock, Notice, PermissionOutcome, RequestKey, Se
 use crate::attach::presence::Attachment;
 use crate::attach::server::{self, Server, Why};
 use crate::attach::{Injection, PromptId};
-use crate::machine::{
-    Deadline, Heard, Ids, Input, LinkId, Machine, Now, Output, Outputs, Refused, Tag, soonest,
-};
+use crate::machine::{Deadline, Heard, Ids, Input, Machine, Now, Output, Outputs, Refused, Tag, soonest};
 use crate::nest::{Nest, Told};
 use crate::problem::Phase;
 use crate::subagent::answer::Answer as Kept;
@@ -74,7 +72,7 @@ impl Default for Limits {
 pub enum Command {
     /// A line was typed. May come before the session is open.
     Say(String),
-    /// Cancel the turn. Lines that wait go on waiting.
+    /// Cancel the turn; lines that wait go on waiting. A second time it does not wait for the agent, and leaves.
     Cancel,
     /// Answer a permission request.
     Answer {
@@ -155,6 +153,8 @@ enum State {
     Opening,
     Idle(SessionId),
     Running(SessionId),
+    /// The keyboard has cancelled the turn.
+    Cancelling(SessionId),
     /// The child's end is waited for. `Some`: it is part of why we leave.
     Leaving(Option<Lost>),
     Over,
@@ -198,11 +198,12 @@ impl Machine for Chat {
     fn handle(&mut self, now: Now, input: Input<'_>) {
         match input {
             Input::Link(link, heard) => {
-                // The agent's link is the first that was opened.
-                if let (LinkId::FIRST, Heard::Opened(peer)) = (link, heard) {
+                let of_agent = self.client.handle(now, link, heard);
+                if let (true, Heard::Opened(peer)) = (of_agent, heard) {
                     self.say(subagent::Event::Started(peer));
+                } else if !of_agent {
+                    self.server.handle(now, link, heard);
                 }
-                let _ = self.client.handle(now, link, heard) || self.server.handle(now, link, heard);
             }
             Input::Hold(full) => {
                 self.client.hold_all(now, full);
@@ -225,7 +226,7 @@ impl Machine for Chat {
                 return Err(Refused::Closed);
             }
             Command::Say(text) => self.typed(text)?,
-            Command::Cancel => self.cancel(now)?,
+            Command::Cancel => self.cancel_typed(now)?,
             Command::Answer { request, outcome } => {
                 let answer = client::Command::Answer { request, outcome: outcome.clone() };
                 self.client.command(now, &(), answer)?;
@@ -318,10 +319,24 @@ impl Chat {
         self.lines.push_back(Line { text, from, waited });
     }
 
-    fn cancel(&mut self, now: Now) -> Result<(), Refused> {
+    fn cancel_typed(&mut self, now: Now) -> Result<(), Refused> {
+        if let State::Cancelling(_) = self.state {
+            self.leave(now, None);
+            return Ok(());
+        }
+        let session = self.cancel(now)?;
+        self.state = State::Cancelling(session);
+        Ok(())
+    }
+
+    /// Cancels the turn that runs; harmless when it was cancelled already.
+    fn cancel(&mut self, now: Now) -> Result<SessionId, Refused> {
         match &self.state {
-            State::Running(session) => {
-                self.client.command(now, &(), client::Command::Cancel { session: session.clone() })
+            State::Running(session) | State::Cancelling(session) => {
+                let session = session.clone();
+                let cancel = client::Command::Cancel { session: session.clone() };
+                self.client.command(now, &(), cancel)?;
+                Ok(session)
             }
             State::Connecting | State::Opening | State::Idle(_) | State::Leaving(_) | State::Over => {
                 Err(Refused::Unknown)
@@ -412,7 +427,7 @@ impl Chat {
     fn turn_ended(&mut self, now: Now, ended: TurnEnded) {
         let ending = match ended.end {
             Ok(stopped) => Ending::of_stop(stopped),
-            Err(Failure::Unconfirmed | Failure::Shutdown) => Ending::aborted(),
+            Err(Failure::Unconfirmed | Failure::Shutdown) => Ending::plain(Outcome::Aborted),
             // How the child ended is part of the reason.
             Err(Failure::Disconnected) => return self.lose(now, Phase::Prompt, Failure::Disconnected),
             Err(failure) => Ending::failed(self.evidence.failure(Phase::Prompt, &failure)),
@@ -428,7 +443,7 @@ impl Chat {
             },
         );
         self.end_turn(ending);
-        if let State::Running(session) = &self.state {
+        if let State::Running(session) | State::Cancelling(session) = &self.state {
             self.state = State::Idle(session.clone());
         }
     }
@@ -456,7 +471,9 @@ impl Chat {
             State::Leaving(lost) => lost,
             State::Connecting => Some(Lost { phase: Phase::Initialize, failure }),
             State::Opening => Some(Lost { phase: Phase::Session, failure }),
-            State::Idle(_) | State::Running(_) | State::Over => Some(Lost { phase: Phase::Prompt, failure }),
+            State::Idle(_) | State::Running(_) | State::Cancelling(_) | State::Over => {
+                Some(Lost { phase: Phase::Prompt, failure })
+            }
         };
         if let Some(lost) = lost {
             let problem = self.evidence.end(&lost, &closed);

@@ -7,10 +7,10 @@ mod control;
 mod trace;
 
 pub use acp::{acp_agent, acp_client, acp_pair, one_pass};
+pub use attach::{attach_caller, attach_server};
 pub use trace::trace;
 
 pub use crate::room::faulty as chat;
-pub use attach::{attach_caller, attach_server};
 
 use agentline_core::lines::{Line, Lines};
 use agentline_core::rpc::{self, Flaw, Frame, Id, Json, RpcError};

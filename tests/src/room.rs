@@ -199,10 +199,13 @@ impl Told {
                 self.closed += 1;
                 "closed".to_owned()
             }
-            Said::Updated(updated) => match updated.update {
-                Update::ToolCall(call) => format!("tool {}", call.title),
-                other => format!("{other:?}"),
-            },
+            Said::Updated(updated) => {
+                if let Update::ToolCall(call) = updated.update {
+                    format!("tool {}", call.title)
+                } else {
+                    format!("{:?}", updated.update)
+                }
+            }
             Said::Started(_)
             | Said::Ready(_)
             | Said::SessionOpened(_)
@@ -238,6 +241,8 @@ impl Heard {
 struct Script {
     asked: BTreeMap<Tag, TurnKey>,
     turns: u64,
+    /// The turn that is not to be cancelled.
+    deaf: Option<TurnKey>,
 }
 
 impl Script {
@@ -251,6 +256,7 @@ impl Script {
                 let text = prompted.prompt.first().and_then(|block| block.as_text()).unwrap_or_default();
                 self.turn(prompted.turn, text, say);
             }
+            agent::Event::Cancelled(turn) if self.deaf == Some(turn) => {}
             agent::Event::Cancelled(turn) => end(turn, StopReason::Cancelled, say),
             agent::Event::PermissionAnswered(tag, outcome) => {
                 if let Some(turn) = self.asked.remove(&tag) {
@@ -278,6 +284,7 @@ impl Script {
         let (word, rest) = prompt.split_once(' ').unwrap_or((prompt, ""));
         match word {
             "hang" => {}
+            "deaf" => self.deaf = Some(turn),
             "fail" => {
                 let error = RpcError::new(code::INTERNAL_ERROR, "asked to fail");
                 say.push(agent::Command::FailTurn { turn, error });
@@ -329,7 +336,7 @@ fn ask(tag: Tag, turn: TurnKey, title: &str) -> agent::Command {
 ///
 /// That does not hold.
 pub fn faulty(data: &[u8]) {
-    const WORDS: [&str; 5] = ["say so", "hang", "ask me", "tool so", "fail"];
+    const WORDS: [&str; 6] = ["say so", "hang", "ask me", "tool so", "fail", "deaf"];
     let mut dice = Dice::new(data);
     let policy = *dice.pick(&[Policy::Reject, Policy::Ask]);
     let typed: Vec<(Duration, String)> =
@@ -347,7 +354,7 @@ pub fn faulty(data: &[u8]) {
     }
     let callers: Vec<_> = said.iter().map(|text| room.caller(text)).collect();
     // What hangs is cancelled once in a while, so that a conversation that finishes comes to its end.
-    for n in 0..40 {
+    for n in 1..40 {
         room.world.command_in(MINUTE * n, room.chat, Command::Cancel);
     }
     room.world.command_in(MINUTE * 30, room.chat, end);

@@ -90,6 +90,17 @@ fn the_keyboard_cancels_a_turn_from_outside() {
 }
 
 #[test]
+fn who_cancels_twice_does_not_wait_for_the_agent() {
+    let mut room = Room::quiet(Policy::Ask, false);
+    room.types("deaf");
+    room.command(Command::Cancel);
+    assert_eq!(room.news(), ["› deaf"]);
+    room.command(Command::Cancel);
+    room.world.run();
+    assert_eq!(room.news(), ["Aborted", "closed"]);
+}
+
+#[test]
 fn a_cancel_from_outside_ends_the_turn_and_takes_back_what_waits_outside() {
     let mut room = Room::quiet(Policy::Ask, true);
     room.types("hang");

@@ -14,8 +14,8 @@ use agentline_core::acp::{PermissionOutcome, RequestKey, Update};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::termios::QueueSelector;
 
-use crate::output::{Notes, Tools, merge};
-use question::Question;
+use crate::output::{Notes, Tools};
+pub(crate) use question::Question;
 
 /// Asks whoever sits at the terminal. An input that has ended says no.
 pub(crate) struct Asker {
@@ -61,12 +61,7 @@ impl Asker {
 
     /// Asks, after all that was asked before.
     pub(crate) fn ask(&mut self, asked: PermissionAsked) {
-        let PermissionAsked { request, mut asked } = asked;
-        if let Some(known) = self.known.get(&asked.tool_call.tool_call_id) {
-            let news = std::mem::replace(&mut asked.tool_call, known.clone());
-            merge(&mut asked.tool_call, news);
-        }
-        self.queue.lock().push_back(Question { request, asked });
+        self.queue.lock().push_back(Question::new(asked, &self.known));
         self.wake();
     }
 

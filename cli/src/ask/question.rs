@@ -1,22 +1,33 @@
 //! One question: what it is about, what can be typed, what that means.
 
+use agentline_core::acp::client::PermissionAsked;
 use agentline_core::acp::update::{ToolCallUpdate, ToolContent};
 use agentline_core::acp::{
     Json, OptionKind, PermissionOption, PermissionOutcome, PermissionRequest, RequestKey,
 };
 
-use crate::output::{In, Notes, label, plain};
+use crate::output::{In, Notes, Tools, label, merge, plain};
 
 /// A permission request, with what is known of the call that it is about.
 #[derive(Clone)]
-pub(super) struct Question {
-    pub(super) request: RequestKey,
-    pub(super) asked: PermissionRequest,
+pub(crate) struct Question {
+    pub(crate) request: RequestKey,
+    pub(crate) asked: PermissionRequest,
 }
 
 impl Question {
+    /// `known`: what the agent said of its calls already. A question about one may hold no more than its id.
+    pub(crate) fn new(asked: PermissionAsked, known: &Tools) -> Self {
+        let PermissionAsked { request, mut asked } = asked;
+        if let Some(known) = known.get(&asked.tool_call.tool_call_id) {
+            let news = std::mem::replace(&mut asked.tool_call, known.clone());
+            merge(&mut asked.tool_call, news);
+        }
+        Self { request, asked }
+    }
+
     /// What it is about, in full: nobody can agree to what is not shown.
-    pub(super) fn show(&self, notes: &Notes) {
+    pub(crate) fn show(&self, notes: &Notes) {
         let paint = notes.paint();
         let call = &self.asked.tool_call;
         notes.line(&format!("  {} {}", In(paint.ask, "?"), In(paint.strong, label(call))));
@@ -31,7 +42,7 @@ impl Question {
         notes.question(&self.prompt(notes));
     }
 
-    pub(super) fn prompt(&self, notes: &Notes) -> String {
+    pub(crate) fn prompt(&self, notes: &Notes) -> String {
         let strong = notes.paint().strong;
         let keys = self.keys();
         let options = keys.iter().map(|(key, option)| format!("{} {}", In(strong, key), plain(&option.name)));
@@ -53,7 +64,7 @@ impl Question {
         })
     }
 
-    pub(super) fn choice(&self, typed: &str) -> Option<&PermissionOption> {
+    pub(crate) fn choice(&self, typed: &str) -> Option<&PermissionOption> {
         let typed = typed.trim().to_lowercase();
         let word = match &*typed {
             "yes" => "y",
@@ -65,7 +76,7 @@ impl Question {
         self.keys().into_iter().find(|(key, _)| key == word).map(|(_, option)| option)
     }
 
-    pub(super) fn denial(&self) -> PermissionOutcome {
+    pub(crate) fn denial(&self) -> PermissionOutcome {
         let no = self.asked.first_of(&[OptionKind::RejectOnce, OptionKind::RejectAlways]);
         no.map_or(PermissionOutcome::Cancelled, |option| PermissionOutcome::selected(&*option.option_id))
     }

@@ -7,6 +7,8 @@ use agentline_core::acp::client::{Moment, Ready, Text};
 use agentline_core::acp::session::{ConfigOption, SessionModes};
 use agentline_core::acp::update::{Chunk, Plan, PlanEntry, Speaker, ToolCall, ToolCallUpdate, Usage};
 use agentline_core::acp::{ContentBlock, SessionId, Update};
+use agentline_core::attach::presence::Attachment;
+use agentline_core::chat;
 use agentline_core::rpc::to_json;
 use agentline_core::subagent::{Decision, Event, Finished};
 use serde::{Deserialize, Serialize};
@@ -126,6 +128,18 @@ impl Screen for Json {
         }
     }
 
+    fn begun(&mut self, line: &chat::Line) {
+        let from = match line.from {
+            chat::Source::Keyboard => "keyboard",
+            chat::Source::Outside(_) => "outside",
+        };
+        self.line(&Line::Prompt { from, text: &line.text });
+    }
+
+    fn listening(&mut self, at: &Attachment) {
+        self.line(&Line::Listening { socket: &at.attach_socket, peer_id: &at.peer_id });
+    }
+
     fn finished(&mut self, finished: &Finished, took: Duration) {
         let elapsed_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         self.line(&Line::Result { finished, elapsed_ms });
@@ -148,6 +162,16 @@ enum Line<'a> {
         session_id: &'a SessionId,
         modes: Option<&'a SessionModes>,
         config_options: Option<&'a [ConfigOption]>,
+    },
+    /// A turn of a conversation begins.
+    Prompt {
+        from: &'static str,
+        text: &'a str,
+    },
+    /// Others can speak into the conversation.
+    Listening {
+        socket: &'a str,
+        peer_id: &'a str,
     },
     Text {
         text: &'a str,

@@ -8,15 +8,17 @@ mod text;
 mod tools;
 
 pub(crate) use json::{Json, object};
-pub(crate) use notes::{Notes, columns};
+pub(crate) use notes::{Above, Notes, columns};
 pub(crate) use out::{Out, print};
-pub(crate) use paint::{In, Paint, fit, pad, plain, span, width};
+pub(crate) use paint::{In, Paint, plain, span, table};
 pub(crate) use text::Text;
 pub(crate) use tools::{Tools, label, merge};
 
 use std::io;
 use std::time::Duration;
 
+use agentline_core::attach::presence::Attachment;
+use agentline_core::chat::Line;
 use agentline_core::subagent::{Event, Finished};
 use serde::Serialize;
 
@@ -48,6 +50,12 @@ pub(crate) trait Screen {
 
     /// Something happened.
     fn told(&mut self, event: Event);
+
+    /// A turn of a conversation begins. It ends with a result.
+    fn begun(&mut self, line: &Line);
+
+    /// Others can speak into the conversation.
+    fn listening(&mut self, at: &Attachment);
 
     /// The result.
     fn finished(&mut self, finished: &Finished, took: Duration);

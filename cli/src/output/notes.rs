@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::paint::{In, Paint, fit, span};
 
+/// Prints whole lines above what is being typed. May wait until somebody types again.
+pub(crate) type Above = Arc<dyn Fn(String) + Send + Sync>;
+
 /// Writes to stderr from any thread.
 #[derive(Clone)]
 pub(crate) struct Notes(Arc<Shared>);
@@ -20,6 +23,8 @@ struct Shared {
     terminal: bool,
     /// And stdout is one too: it must be the same.
     both: bool,
+    /// Instead of all that: a line is being typed.
+    above: Option<Above>,
 }
 
 /// What is below the last whole line.
@@ -46,6 +51,15 @@ enum What {
 impl Notes {
     pub(crate) fn new(paint: Paint) -> Self {
         let terminal = io::stderr().is_terminal();
+        Self::with(paint, terminal, None)
+    }
+
+    /// Notes above what is being typed. There is no place below it to say what is going on.
+    pub(crate) fn above(paint: Paint, above: Above) -> Self {
+        Self::with(paint, false, Some(above))
+    }
+
+    fn with(paint: Paint, terminal: bool, above: Option<Above>) -> Self {
         let below = Below { what: What::Nothing, shown: false, since: Instant::now() };
         Self(Arc::new(Shared {
             below: Mutex::new(below),
@@ -53,11 +67,17 @@ impl Notes {
             paint,
             terminal,
             both: terminal && io::stdout().is_terminal(),
+            above,
         }))
     }
 
     pub(crate) fn paint(&self) -> Paint {
         self.0.paint
+    }
+
+    /// Where else than to stderr and stdout the lines go.
+    pub(crate) fn place(&self) -> Option<&Above> {
+        self.0.above.as_ref()
     }
 
     /// Columns of a line.
@@ -67,6 +87,9 @@ impl Notes {
 
     /// Whole lines.
     pub(crate) fn line(&self, text: &str) {
+        if let Some(above) = &self.0.above {
+            return above(format!("{text}\n"));
+        }
         let mut below = self.0.lock();
         self.0.clear(&mut below);
         // A stderr that is gone is nobody's to read.
@@ -88,6 +111,9 @@ impl Notes {
 
     /// What somebody else wrote, as it is.
     pub(crate) fn foreign(&self, text: &str) {
+        if self.0.above.is_some() {
+            return self.line(text.strip_suffix('\n').unwrap_or(text));
+        }
         let mut below = self.0.lock();
         if !matches!(below.what, What::Foreign) {
             self.0.clear(&mut below);
@@ -152,6 +178,9 @@ impl Notes {
 
     /// Shows a question below all lines until [`Notes::still`].
     pub(crate) fn question(&self, question: &str) {
+        if self.0.above.is_some() {
+            return self.line(question.trim_end());
+        }
         let mut below = self.0.lock();
         self.0.clear(&mut below);
         below.what = What::Question(question.into());

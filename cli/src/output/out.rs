@@ -6,14 +6,23 @@ use std::process::ExitCode;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
+use super::notes::{Above, Notes, columns};
+use super::paint::end_of;
+
 /// What is written to stdout, gathered until [`Out::flush`].
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Out {
     gathered: Vec<u8>,
     broken: Option<Errno>,
+    above: Option<Above>,
 }
 
 impl Out {
+    /// Goes where the notes go, if that is not to stderr.
+    pub(crate) fn beside(notes: &Notes) -> Self {
+        Self { above: notes.place().cloned(), ..Self::default() }
+    }
+
     pub(crate) fn write(&mut self, text: &str) {
         if self.broken.is_none() {
             self.gathered.extend_from_slice(text.as_bytes());
@@ -35,6 +44,12 @@ impl Out {
         if let Some(error) = self.broken {
             return Err(error.into());
         }
+        if let Some(above) = &self.above {
+            if let Some(lines) = whole_lines(&mut self.gathered, columns(io::stdout())) {
+                above(lines);
+            }
+            return Ok(());
+        }
         let stdout = rustix::stdio::stdout();
         let mut rest = &self.gathered[..];
         while !rest.is_empty() {
@@ -45,7 +60,8 @@ impl Out {
                     let _ = rustix::event::poll(&mut [PollFd::new(&stdout, PollFlags::OUT)], None);
                 }
                 Err(error) => {
-                    *self = Self { gathered: Vec::new(), broken: Some(error) };
+                    self.gathered = Vec::new();
+                    self.broken = Some(error);
                     return Err(error.into());
                 }
             }
@@ -53,6 +69,31 @@ impl Out {
         self.gathered.clear();
         self.gathered.shrink_to(ENOUGH);
         Ok(())
+    }
+}
+
+/// Takes what fills lines: those that are over, and of the last one as much as the screen is wide.
+fn whole_lines(gathered: &mut Vec<u8>, columns: Option<usize>) -> Option<String> {
+    let over = gathered.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let rest = gathered.split_off(over);
+    let mut lines = String::from_utf8_lossy(gathered).into_owned();
+    let rest = String::from_utf8_lossy(&rest);
+    let mut rest = &*rest;
+    while let Some((line, after)) = columns.and_then(|columns| broken(rest, columns)) {
+        lines.push_str(line);
+        lines.push('\n');
+        rest = after;
+    }
+    *gathered = rest.as_bytes().to_vec();
+    (!lines.is_empty()).then_some(lines)
+}
+
+/// A text that is wider than the screen, in two: at a blank where there is one.
+fn broken(text: &str, columns: usize) -> Option<(&str, &str)> {
+    let end = end_of(text, columns)?;
+    match text[..end].rfind(' ') {
+        Some(blank) if blank > 0 => Some((&text[..blank], &text[blank + 1..])),
+        Some(_) | None => Some(text.split_at(end)),
     }
 }
 
@@ -68,3 +109,19 @@ pub(crate) fn print(text: &str) -> ExitCode {
 
 /// Bytes that are written even while more arrive: what a pipe holds.
 const ENOUGH: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_fills_lines_of_a_screen_before_its_own_are_over() {
+        let mut gathered = Vec::new();
+        let mut shown = Vec::new();
+        for piece in ["one two ", "three\nfo", "ur five", " six seven", "eightnineteneleven", "\n"] {
+            gathered.extend_from_slice(piece.as_bytes());
+            shown.extend(whole_lines(&mut gathered, Some(10)));
+        }
+        assert_eq!(shown, ["one two three\n", "four five\n", "six\n", "seveneight\nnineteneleven\n"]);
+    }
+}

@@ -68,13 +68,18 @@ pub(crate) fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return text.into();
     }
-    let mut used = 0;
-    let fits = text.char_indices().find(|(_, letter)| {
-        used += letter.width().unwrap_or(0);
-        used > columns.saturating_sub(1)
-    });
-    let end = fits.map_or(text.len(), |(at, _)| at);
+    let end = end_of(text, columns.saturating_sub(1)).unwrap_or(text.len());
     format!("{}…", &text[..end]).into()
+}
+
+/// Where a text goes beyond so many columns, if it does.
+pub(super) fn end_of(text: &str, columns: usize) -> Option<usize> {
+    let mut used = 0;
+    let beyond = |(at, letter): (usize, char)| {
+        used += letter.width().unwrap_or(0);
+        (used > columns).then_some(at)
+    };
+    text.char_indices().find_map(beyond)
 }
 
 /// How many columns a text takes.
@@ -86,6 +91,19 @@ pub(crate) fn width(text: &str) -> usize {
 pub(crate) fn pad(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(text.width());
     format!("{text}{:missing$}", "")
+}
+
+/// Rows for a terminal: aligned, and no line longer than the screen is wide.
+pub(crate) fn table<const N: usize>(rows: &[[String; N]], columns: usize) -> String {
+    let widths: [usize; N] =
+        std::array::from_fn(|column| rows.iter().map(|row| width(&row[column])).max().unwrap_or_default());
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| pad(cell, width)).collect();
+        text += &fit(cells.join("  ").trim_end(), columns);
+        text.push('\n');
+    }
+    text
 }
 
 /// A span as people say it.

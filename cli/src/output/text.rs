@@ -7,6 +7,8 @@ use std::time::Duration;
 use agentline_core::acp::client::{Moment, Ready, Text as Piece};
 use agentline_core::acp::update::{Plan, Speaker, ToolCallUpdate};
 use agentline_core::acp::{Notice, Update};
+use agentline_core::attach::presence::Attachment;
+use agentline_core::chat::{Line, Source};
 use agentline_core::discovery::command_line;
 use agentline_core::subagent::{By, Decision, Event, Finished, Outcome, Verdict};
 
@@ -47,7 +49,7 @@ enum Stderr {
 impl Text {
     pub(crate) fn new(notes: Notes, quiet: bool, advice: Rc<Advice>) -> Self {
         Self {
-            out: Out::default(),
+            out: Out::beside(&notes),
             notes,
             quiet,
             terminal: io::stdout().is_terminal(),
@@ -320,6 +322,30 @@ impl Screen for Text {
             | Event::Finished(_)
             | Event::Closed(_) => {}
         }
+    }
+
+    fn begun(&mut self, line: &Line) {
+        self.tools = Tools::default();
+        self.plan.clear();
+        let dim = self.paint().dim;
+        let (mark, from) = match line.from {
+            Source::Outside(_) => ("»", In(dim, " (from outside)").to_string()),
+            // It was seen when it was typed, and may be far above by now.
+            Source::Keyboard if line.waited => ("›", String::new()),
+            Source::Keyboard => return self.busy("waiting for the agent"),
+        };
+        let mut words: Vec<String> = line.text.lines().map(|line| plain(line).into_owned()).collect();
+        if let Some(first) = words.first_mut() {
+            *first = format!("{} {first}{from}", In(self.paint().strong, mark));
+        }
+        self.note(&words.join("\n  "));
+        self.busy("waiting for the agent");
+    }
+
+    fn listening(&mut self, at: &Attachment) {
+        let line =
+            format!("◦ others can speak into this session: agentline attach send {} \"…\"", at.peer_id);
+        self.note(&In(self.paint().dim, line).to_string());
     }
 
     fn finished(&mut self, finished: &Finished, took: Duration) {

@@ -82,6 +82,7 @@ pub mod caller;
 pub mod canceller;
 pub mod client;
 mod conn;
+mod failure;
 pub mod files;
 mod limits;
 pub mod presence;

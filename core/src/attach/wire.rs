@@ -105,7 +105,9 @@ impl Turn {
 }
 
 impl Stop {
-    fn word(&self) -> &str {
+    /// The wire's word.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
         match self {
             Self::EndTurn => "end_turn",
             Self::Cancelled => "cancelled",
@@ -117,7 +119,7 @@ impl Stop {
     fn from_word(word: String) -> Self {
         [Self::EndTurn, Self::Cancelled, Self::Pending]
             .into_iter()
-            .find(|stop| stop.word() == word)
+            .find(|stop| stop.as_str() == word)
             .unwrap_or(Self::Other(word))
     }
 }
@@ -138,7 +140,7 @@ struct TurnResult<'a> {
 impl Serialize for Turn {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let result = TurnResult {
-            stop_reason: self.stop.word().into(),
+            stop_reason: self.stop.as_str().into(),
             agentica_pending: self.stop == Stop::Pending,
             agentica_answer: self.answer.as_deref().map(Cow::from),
         };

@@ -266,7 +266,7 @@ impl Run {
             Choice::New => self.open(now, Which::New),
             Choice::Old(session) => self.open(now, reopen(session, &offers)),
             Choice::Nowhere => {
-                self.finish(Ending::nothing());
+                self.finish(Ending::plain(Outcome::Completed));
                 self.shut_down(now);
             }
             Choice::Last => {

@@ -50,14 +50,9 @@ impl Ending {
         Self { outcome: Outcome::Error, stop_reason: None, usage: None, error: Some(problem) }
     }
 
-    /// By us, and the agent did not say so itself.
-    pub(crate) fn aborted() -> Self {
-        Self { outcome: Outcome::Aborted, ..Self::nothing() }
-    }
-
-    /// Before it began: there was nothing to be done.
-    pub(crate) const fn nothing() -> Self {
-        Self { outcome: Outcome::Completed, stop_reason: None, usage: None, error: None }
+    /// As it was to end, and the agent has no word for it.
+    pub(crate) const fn plain(outcome: Outcome) -> Self {
+        Self { outcome, stop_reason: None, usage: None, error: None }
     }
 }
 

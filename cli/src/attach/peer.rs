@@ -1,0 +1,230 @@
+//! Which sessions there are, and how the one that is meant can be reached.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agentline_core::attach::files::{TokenFile, live_dir, token_file};
+use agentline_core::attach::presence::{Liveness, NotFound, Record, Transport};
+use agentline_core::attach::{Limits, Target};
+use agentline_core::problem::{Kind, Phase, Problem};
+use agentline_core::{Address, Secret};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::Pid;
+use serde::Serialize;
+
+use crate::output::plain;
+use crate::prompt::usage;
+
+/// The records of this user's sessions.
+pub(crate) struct Peers {
+    /// Where they lie.
+    folder: PathBuf,
+    /// What chose that folder.
+    chosen_by: &'static str,
+    /// By peer id.
+    found: Vec<(Record, Liveness)>,
+}
+
+/// A session as programs are told of it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Peer<'a> {
+    peer_id: &'a str,
+    name: &'a str,
+    pid: Option<u32>,
+    cwd: &'a str,
+    session_id: Option<&'a str>,
+    busy: bool,
+    socket: Option<&'a str>,
+    alive: bool,
+}
+
+impl Peers {
+    /// Reads all of them. What is no record is passed over.
+    pub(crate) fn look() -> Result<Self, Problem> {
+        let home = std::env::home_dir().filter(|home| home.is_absolute());
+        let home = home.ok_or_else(|| usage("HOME names no folder").hint("set HOME"))?;
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let (cache, agentica) = (variable("AGENTICA_CACHE_DIR"), variable("AGENTICA_HOME"));
+        let chosen_by = match (&cache, &agentica) {
+            (Some(_), _) => "AGENTICA_CACHE_DIR",
+            (None, Some(_)) => "AGENTICA_HOME",
+            (None, None) => "HOME",
+        };
+        let folder = live_dir(cache.as_deref(), agentica.as_deref(), &home);
+        let files = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let records = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
+        let mut records: Vec<Record> = records.filter_map(|path| read_record(&path)).collect();
+        records.sort_by(|a, b| a.peer_id.cmp(&b.peer_id));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let found = records.into_iter().map(|record| {
+            let liveness = record.liveness(now, is_running);
+            (record, liveness)
+        });
+        Ok(Self { folder, chosen_by, found: found.collect() })
+    }
+
+    /// For programs.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Peer<'_>> {
+        self.found.iter().map(|(record, liveness)| Peer {
+            peer_id: &record.peer_id,
+            name: &record.name,
+            pid: record.pid,
+            cwd: &record.cwd,
+            session_id: record.session_id.as_deref(),
+            busy: record.busy,
+            socket: record.attach_socket.as_deref(),
+            alive: *liveness == Liveness::Alive,
+        })
+    }
+
+    /// For people: id, name, state, pid, working directory, socket.
+    pub(crate) fn rows(&self) -> Vec<[String; 6]> {
+        let row = |(record, liveness): &(Record, Liveness)| {
+            let state = match liveness {
+                Liveness::Alive if record.busy => "busy",
+                Liveness::Alive => "idle",
+                Liveness::Stale | Liveness::Gone => "dead",
+            };
+            let pid = record.pid.map(|pid| pid.to_string()).unwrap_or_default();
+            let socket = record.attach_socket.as_deref().unwrap_or("-");
+            [&*record.peer_id, &record.name, state, &pid, &record.cwd, socket]
+                .map(|cell| plain(cell).into_owned())
+        };
+        self.found.iter().map(row).collect()
+    }
+
+    /// Where was looked, for whoever found nothing.
+    pub(crate) fn nothing(&self) -> String {
+        format!("no session in {} (chosen by {})", self.folder.display(), self.chosen_by)
+    }
+
+    /// The socket of the session that a word means. The living come before the dead.
+    fn socket(&self, word: &str) -> Result<PathBuf, Problem> {
+        let those = |alive: bool| -> Vec<Record> {
+            let found = self.found.iter().filter(|(_, liveness)| (*liveness == Liveness::Alive) == alive);
+            found.map(|(record, _)| record.clone()).collect()
+        };
+        match Record::find(&those(true), word) {
+            Ok(record) => match &record.attach_socket {
+                Some(socket) => Ok(PathBuf::from(socket)),
+                None => Err(unreachable(format!("the session {} lets nobody attach", shown(record)))
+                    .hint("start it with AGENTICA_ATTACH_ENABLED=1")),
+            },
+            Err(ambiguous @ NotFound::Ambiguous(_)) => Err(usage(format!("{word} {ambiguous}"))),
+            Err(NotFound::Nobody) => Err(match Record::find(&those(false), word) {
+                Ok(record) => self.dead(record),
+                Err(_) => {
+                    missing(format!("{}: {word} is none", self.nothing())).hint("agentline attach list")
+                }
+            }),
+        }
+    }
+
+    fn dead(&self, record: &Record) -> Problem {
+        let why = self.found.iter().find(|(found, _)| found == record).map(|(_, liveness)| *liveness);
+        let why = match (why, record.pid) {
+            (Some(Liveness::Stale), _) => "it has not renewed its record for too long".to_owned(),
+            (_, Some(pid)) => format!("its process {pid} is gone"),
+            (_, None) => "its record names no process".to_owned(),
+        };
+        missing(format!("the session {} is dead: {why}", shown(record)))
+    }
+}
+
+/// The session that is meant: a socket, a notify event on stdin, a peer id or its unique start, or a name.
+pub(crate) fn target(peer: &str, token: Option<&Path>) -> Result<Target, Problem> {
+    let socket = match peer {
+        "-" => socket_of_event()?,
+        path if path.contains('/') => PathBuf::from(path),
+        word => Peers::look()?.socket(word)?,
+    };
+    must_be_ours(&socket)?;
+    let token = read_token(&token.map_or_else(|| token_file(&socket), Path::to_owned))?;
+    Ok(Target { socket: Address(socket), token, owner: Some(us()), limits: Limits::default() })
+}
+
+fn socket_of_event() -> Result<PathBuf, Problem> {
+    let mut event = Vec::new();
+    io::stdin().take(EVENT).read_to_end(&mut event).map_err(|error| usage(format!("stdin: {error}")))?;
+    let transport = Transport::from_envelope(&event).ok_or_else(|| usage("stdin holds no notify event"))?;
+    let attachment =
+        transport.attachment.ok_or_else(|| missing("the session of the event lets nobody attach"))?;
+    Ok(attachment.attach_socket.into())
+}
+
+/// A token is not sent where another user may listen.
+fn must_be_ours(socket: &Path) -> Result<(), Problem> {
+    let of = |why: &str| unreachable(format!("{} {why}", socket.display()));
+    let facts = match fs::symlink_metadata(socket) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(of("is not there").hint("agentline attach list"));
+        }
+        Err(error) => return Err(of(&format!("cannot be looked at: {error}"))),
+        Ok(facts) => facts,
+    };
+    if !facts.file_type().is_socket() {
+        Err(of("is no socket"))
+    } else if facts.uid() != us() || facts.mode() & 0o077 != 0 {
+        Err(of("is not private: another user could reach it"))
+    } else {
+        Ok(())
+    }
+}
+
+fn read_token(path: &Path) -> Result<Secret<String>, Problem> {
+    let of = |why: &dyn std::fmt::Display| unreachable(format!("{}: {why}", path.display()));
+    let read = || -> io::Result<(fs::Metadata, Vec<u8>)> {
+        let file = open(path)?;
+        let facts = file.metadata()?;
+        let mut bytes = Vec::new();
+        file.take(TOKEN).read_to_end(&mut bytes)?;
+        Ok((facts, bytes))
+    };
+    let (facts, bytes) = read().map_err(|error| of(&error))?;
+    let file = TokenFile { is_ours: facts.uid() == us(), mode: facts.mode(), bytes: &bytes };
+    file.token().map_err(|unfit| of(&unfit))
+}
+
+fn read_record(path: &Path) -> Option<Record> {
+    let mut bytes = Vec::new();
+    open(path).ok()?.take(RECORD).read_to_end(&mut bytes).ok()?;
+    Record::read(&bytes).ok()
+}
+
+/// Opens a file and waits for nobody, should it be a pipe.
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
+}
+
+fn is_running(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| matches!(rustix::process::test_kill_process(pid), Ok(()) | Err(Errno::PERM)))
+}
+
+fn us() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+fn shown(record: &Record) -> String {
+    plain(&format!("{} ({})", record.peer_id, record.name)).into_owned()
+}
+
+fn missing(message: impl Into<String>) -> Problem {
+    Problem::new(Phase::Discovery, Kind::NotFound, message)
+}
+
+fn unreachable(message: impl Into<String>) -> Problem {
+    Problem::new(Phase::Connect, Kind::Unreachable, message)
+}
+
+/// Bytes of a record, far more than any has.
+const RECORD: u64 = 1 << 20;
+/// Bytes of a notify event: it may hold an answer.
+const EVENT: u64 = 8 << 20;
+/// Bytes of a token file.
+const TOKEN: u64 = 4096;
