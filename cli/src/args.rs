@@ -65,6 +65,9 @@ pub(crate) enum Verb {
     /// Speak into a session that runs in another terminal
     #[command(subcommand)]
     Attach(crate::attach::Attach),
+    /// Talk to the hub, or to a Galley
+    #[command(subcommand)]
+    Hub(crate::hub::Hub),
     /// Be a scripted agent on stdin and stdout
     DemoAgent(DemoAgent),
     /// Print a completion script for a shell

@@ -1,5 +1,6 @@
 //! Which agents are here, and which of them is meant.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -15,14 +16,23 @@ pub(crate) struct Found {
 
 /// Looks at the files of this user. `registry`: instead of the built-in one.
 pub(crate) fn look(registry: Option<&Path>) -> Result<Found, Problem> {
-    let home = std::env::home_dir().filter(|home| home.is_absolute());
-    let home = home.ok_or_else(|| trouble("HOME names no folder", Some("set HOME")))?;
-    let env = |name: &str| std::env::var_os(name);
+    let folders = folders()?;
     let registry = registry.map_or_else(|| Ok(Registry::bundled()), read_registry)?;
-    let settings = read_settings(&Folders::new(home.clone(), &env).settings())?;
-    let discovery = Discovery::new(home, &env, registry, settings);
+    let settings = read_settings(&folders.settings())?;
+    let discovery = Discovery::new(folders.home, &env, registry, settings);
     let report = agentline_os::look::discover(&discovery);
     Ok(Found { discovery, report })
+}
+
+/// The folders of this user.
+pub(crate) fn folders() -> Result<Folders, Problem> {
+    let home = std::env::home_dir().filter(|home| home.is_absolute());
+    let home = home.ok_or_else(|| trouble("HOME names no folder", Some("set HOME")))?;
+    Ok(Folders::new(home, &env))
+}
+
+fn env(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
 }
 
 impl Found {

@@ -4,6 +4,7 @@ mod agents;
 mod arguments;
 mod asking;
 mod failures;
+mod hub_call;
 mod inputs;
 mod leaving;
 mod rig;

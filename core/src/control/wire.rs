@@ -1,5 +1,7 @@
 //! The lines of both roles: requests one way, answers the other. Reading is total.
 
+use std::fmt;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -78,6 +80,15 @@ impl Answer {
             Self::Frame(data) => data.get().len(),
             Self::End(reason) => reason.len(),
         }
+    }
+}
+
+/// The line, without a `requestId`.
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut buf = Vec::new();
+        answer(&mut buf, None, self);
+        f.write_str(&String::from_utf8_lossy(&buf))
     }
 }
 
@@ -185,13 +196,6 @@ fn member<T: Serialize + ?Sized>(buf: &mut Vec<u8>, name: &str, value: &T) {
     buf.extend_from_slice(name.as_bytes());
     buf.extend_from_slice(b"\":");
     append(buf, value);
-}
-
-/// An answer as its line.
-pub(super) fn text(shape: &Answer) -> String {
-    let mut buf = Vec::new();
-    answer(&mut buf, None, shape);
-    String::from_utf8(buf).unwrap_or_default()
 }
 
 /// Who a line of a server is for.
@@ -416,7 +420,7 @@ mod tests {
 
     fn heard(line: &str, streaming: bool) -> String {
         match said(Line::Text(line), streaming, &Limits::default()) {
-            Said::Answer(to, answer) => format!("{to:?} {}", text(&answer)),
+            Said::Answer(to, answer) => format!("{to:?} {answer}"),
             Said::Unreadable(why, line) => format!("{why}: {line}"),
         }
     }
