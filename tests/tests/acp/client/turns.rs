@@ -210,3 +210,19 @@ fn an_answer_counts_though_its_agent_has_exited_before_it_was_read() {
     assert_eq!(closed.obituary.exit, Some(Exit::Code(42)));
     assert_eq!(closed.obituary.stderr_tail, "please log in\n");
 }
+
+#[test]
+fn a_question_on_another_session_excuses_silence_until_it_is_given_up() {
+    let timeouts = Timeouts { silence: Some(Duration::from_secs(10)), cancel: None, ..Timeouts::default() };
+    let mut rig = Rig::<Client>::with_sessions(Config { timeouts, ..given() }, &["s", "t"]);
+    rig.command(prompt(7)).unwrap();
+    rig.command(Command::Prompt { tag: Tag(8), session: "t".into(), prompt: vec![] }).unwrap();
+    rig.hear(&ask("0"));
+    rig.wait(Duration::from_secs(3600));
+    rig.command(cancel()).unwrap();
+    rig.told();
+    rig.wait(Duration::from_secs(9));
+    assert_eq!(rig.told(), []);
+    rig.wait(Duration::from_secs(1));
+    assert_eq!(ends(&rig.told()), [(8, Err(Failure::Silent))]);
+}
