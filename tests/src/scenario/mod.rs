@@ -13,6 +13,7 @@ use std::sync::{PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use agentline_blocking::guardian;
 use tempfile::TempDir;
 
 use crate::world::World;
@@ -55,6 +56,8 @@ pub type Programs = fn(&mut World<'_>);
 ///
 /// The accounts differ, do not show what they should, or a stage does not come to its end.
 pub fn play(scenario: &Scenario, programs: Programs) {
+    // A stage that hangs fails the test, and its children shall not outlive it.
+    guardian::arm();
     let accounts = STAGES.map(|(stage, play)| {
         let dir = TempDir::with_prefix("al").expect("a temporary directory");
         let cast = (scenario.cast)(dir.path());
