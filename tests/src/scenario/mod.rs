@@ -68,9 +68,17 @@ pub fn play(scenario: &Scenario, programs: Programs) {
         assert!(done, "{}: {stage} does not come to its end: {lines:#?}", scenario.name);
         (stage, lines)
     });
-    let [(_, first), others @ ..] = &accounts;
+    let [(model, first), others @ ..] = &accounts;
     for (stage, account) in others {
-        assert_eq!(first, account, "{}: {} on the left, {stage} on the right", scenario.name, STAGES[0].0);
+        let same = first.iter().zip(account).take_while(|(one, other)| one == other).count();
+        let differ = (first.get(same), account.get(same));
+        assert_eq!(
+            differ,
+            (None, None),
+            "{}: {model} and {stage}, after {:#?}",
+            scenario.name,
+            &first[..same]
+        );
     }
     let account = first.join("\n");
     let mut rest = &*account;
