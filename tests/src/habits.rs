@@ -1,7 +1,8 @@
 //! Habits of a child that no machine can have: what it inherits and whom it leaves behind. In a process a shell
 //! gives them, in a world they are [`Manners`].
 //!
-//! Flags: `--trap-term`, `--grandchild` (which holds stdout and standard error).
+//! Flags: `--trap-term`, `--grandchild` (which holds stdout and standard error), `--no-stdin` (it is closed when the
+//! child first writes, at the latest).
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -17,6 +18,7 @@ pub fn manners(spec: &SpawnSpec) -> Manners {
     let ignores_term = has(TRAP_TERM);
     Manners {
         ignores_term,
+        shuts_stdin: has(NO_STDIN),
         heir: has(GRANDCHILD).then_some(Heir { ignores_term, chats: 0 }),
         ..Manners::default()
     }
@@ -28,11 +30,12 @@ pub fn acquire(args: &[String]) {
     let has = |flag| args.iter().any(|arg| arg == flag);
     let trap = has(TRAP_TERM).then_some("trap '' TERM; ");
     let grandchild = has(GRANDCHILD).then_some("sleep 1000 & ");
-    let habits: String = [trap, grandchild].into_iter().flatten().collect();
+    let no_stdin = has(NO_STDIN).then_some("exec </dev/null; ");
+    let habits: String = [trap, grandchild, no_stdin].into_iter().flatten().collect();
     if !habits.is_empty()
         && let Ok(program) = std::env::current_exe()
     {
-        let plain = args.iter().filter(|arg| ![TRAP_TERM, GRANDCHILD].contains(&arg.as_str()));
+        let plain = args.iter().filter(|arg| ![TRAP_TERM, GRANDCHILD, NO_STDIN].contains(&arg.as_str()));
         let mut shell = Command::new("sh");
         let _ = shell.arg("-c").arg(habits + "exec \"$0\" \"$@\"").arg(program).args(plain).exec();
     }
@@ -40,3 +43,4 @@ pub fn acquire(args: &[String]) {
 
 const TRAP_TERM: &str = "--trap-term";
 const GRANDCHILD: &str = "--grandchild";
+const NO_STDIN: &str = "--no-stdin";

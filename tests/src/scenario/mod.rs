@@ -13,6 +13,7 @@ use std::sync::{PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use agentline_blocking::guardian;
 use tempfile::TempDir;
 
 use crate::world::World;
@@ -55,6 +56,8 @@ pub type Programs = fn(&mut World<'_>);
 ///
 /// The accounts differ, do not show what they should, or a stage does not come to its end.
 pub fn play(scenario: &Scenario, programs: Programs) {
+    // A stage that hangs fails the test, and its children shall not outlive it.
+    guardian::arm();
     let accounts = STAGES.map(|(stage, play)| {
         let dir = TempDir::with_prefix("al").expect("a temporary directory");
         let cast = (scenario.cast)(dir.path());
@@ -65,9 +68,17 @@ pub fn play(scenario: &Scenario, programs: Programs) {
         assert!(done, "{}: {stage} does not come to its end: {lines:#?}", scenario.name);
         (stage, lines)
     });
-    let [(_, first), others @ ..] = &accounts;
+    let [(model, first), others @ ..] = &accounts;
     for (stage, account) in others {
-        assert_eq!(first, account, "{}: {} on the left, {stage} on the right", scenario.name, STAGES[0].0);
+        let same = first.iter().zip(account).take_while(|(one, other)| one == other).count();
+        let differ = (first.get(same), account.get(same));
+        assert_eq!(
+            differ,
+            (None, None),
+            "{}: {model} and {stage}, after {:#?}",
+            scenario.name,
+            &first[..same]
+        );
     }
     let account = first.join("\n");
     let mut rest = &*account;

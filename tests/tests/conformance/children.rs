@@ -87,6 +87,11 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         shows: &[r#""exit":{"code":0}"#],
     },
     Scenario {
+        name: "a child that closed its stdin and lives is found out by the first write",
+        cast: |dir| talk(SHORT_EOF, dir, &["--no-stdin", "say up; hang"], ASK),
+        shows: &[r#""exit":{"signal":15}"#, "wrote question", "CloseWrite", "Signal(Term)"],
+    },
+    Scenario {
         name: "a chatty child is heard on both pipes",
         cast: |dir| {
             talk(
@@ -130,7 +135,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
 type Says = &'static [(&'static str, fn() -> Vec<Say>)];
 
 const LEAVE: Says = &[("up", || vec![Say::Leave])];
-const ASK_AND_LEAVE: Says = &[("up", || vec![Say::Line("question".into())]), ("answer", || vec![Say::Leave])];
+const ASK: Says = &[("up", || vec![Say::Line("question".into())])];
+const ASK_AND_LEAVE: Says = &[ASK[0], ("answer", || vec![Say::Leave])];
 const FLOODED: Says = &[("up", flood)];
 const FLOOD_AND_LEAVE: Says = &[("up", || [flood(), vec![Say::Leave]].concat())];
 const TEN_MEGABYTES: Says = &[("go", || [flood(), vec![Say::Line("last".into())]].concat()), LEAVE[0]];
