@@ -5,7 +5,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use agentline_core::discovery::{self, Discovery, Folders, Registry, Report, Settings, Skip, Unfound};
+use agentline_core::discovery::{
+    self, Discovery, Folders, Launch, Registry, Report, Settings, Skip, Unfound,
+};
 use agentline_core::problem::{Kind, Phase, Problem};
 
 /// Everything that is known without starting anything.
@@ -54,10 +56,17 @@ impl Found {
             return Err(missing(format!("the agent {id} is switched off"))
                 .hint(format!("agentline agent enable {id}")));
         }
-        if agent.launch.is_none() {
-            return Err(missing(format!("the agent {id} has no command: it can only connect by itself")));
-        }
+        self.launch(agent)?;
         Ok(agent)
+    }
+
+    /// How that agent is started.
+    pub(crate) fn launch<'a>(&self, agent: &'a discovery::Agent) -> Result<&'a Launch, Problem> {
+        agent.launch.as_ref().ok_or_else(|| {
+            let socket = self.discovery.folders.reverse_socket();
+            let id = &agent.id;
+            missing(format!("the agent {id} has no command: it can only connect to {}", socket.display()))
+        })
     }
 
     fn not_found(&self, id: &str) -> Problem {

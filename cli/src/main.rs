@@ -5,6 +5,7 @@ mod args;
 mod ask;
 mod attach;
 mod chat;
+mod check;
 mod demo;
 mod driver;
 mod failure;
