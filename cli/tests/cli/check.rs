@@ -17,16 +17,16 @@ impl Clinic {
     fn new() -> Self {
         let bench = Bench::new();
         for name in ["botbus/agents", "tmp"] {
-            fs::create_dir_all(bench.path(name)).unwrap();
+            fs::create_dir_all(bench.path(name)).expect("a folder");
         }
         Self(bench)
     }
 
     /// The manifest of the agent `mine`.
-    fn manifest(&self, manifest: Value) {
-        let mut whole = json!({ "id": "mine", "name": "Mine" });
-        whole.as_object_mut().unwrap().extend(manifest.as_object().unwrap().clone());
-        self.0.file("botbus/agents/mine.json", whole.to_string());
+    fn manifest(&self, mut manifest: Value) {
+        manifest["id"] = "mine".into();
+        manifest["name"] = "Mine".into();
+        self.0.file("botbus/agents/mine.json", manifest.to_string());
     }
 
     fn check(&self, words: &[&str]) -> Command {
@@ -44,7 +44,7 @@ impl Clinic {
     }
 
     fn is_clean(&self) {
-        assert_eq!(fs::read_dir(self.0.path("tmp")).unwrap().count(), 0, "a folder was left behind");
+        assert_eq!(fs::read_dir(self.0.path("tmp")).expect("a folder").count(), 0, "one was left behind");
     }
 }
 
@@ -83,7 +83,7 @@ fn fault(&(name, code, phase, kind): &Row) {
     clinic.manifest(json!({ "command": agent[1], "args": agent[2..] }));
     let ended = clinic.done(&["--json", "--prompt", "hi", "mine"]);
     let objects = ended.objects();
-    let result = objects.last().unwrap();
+    let result = objects.last().expect("a result");
     let word = |word: &str| if word.is_empty() { Value::Null } else { word.into() };
     assert_eq!(
         (ended.code, &result["ok"], &result["error"]["phase"], &result["error"]["kind"]),
