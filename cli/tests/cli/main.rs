@@ -3,6 +3,7 @@
 mod agents;
 mod arguments;
 mod asking;
+mod check;
 mod failures;
 mod hub_call;
 mod inputs;
