@@ -3,8 +3,11 @@
 mod agents;
 mod arguments;
 mod asking;
+mod attach;
+mod chat;
 mod failures;
 mod inputs;
 mod leaving;
 mod rig;
 mod shown;
+mod terminal;
