@@ -6,14 +6,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use agentline_core::Store;
-use agentline_core::discovery::{Language, Line, Manifest, Report, Settings};
+use agentline_core::discovery::{Language, Manifest, Report, Settings};
 use agentline_core::problem::{Kind, Phase, Problem};
-use agentline_core::rpc::to_json;
 use serde::Serialize;
 
 use crate::args::{Agent, Format, Global, Lang};
+use crate::check;
 use crate::find::{self, Found};
-use crate::output::{self, Notes, columns, object};
+use crate::output::{self, Notes, columns, line, object};
 use crate::plan::DEMO;
 use crate::prompt::usage;
 
@@ -24,6 +24,7 @@ pub(crate) fn run(verb: &Agent, global: Global, notes: &Notes) -> Result<ExitCod
             let found = find::look(registry.as_deref())?;
             return Ok(list(&found.report, *verbose, (*lang).into(), format));
         }
+        Agent::Check(args) => return Ok(check::run(args, global, notes)),
         Agent::Show { id } => return show(id, format),
         Agent::Add { id, name, command } => add(id, name.as_deref(), command, notes)?,
         Agent::Remove { id } => remove(id)?,
@@ -38,7 +39,7 @@ pub(crate) fn run(verb: &Agent, global: Global, notes: &Notes) -> Result<ExitCod
 fn list(report: &Report, verbose: bool, language: Language, format: Format) -> ExitCode {
     if format == Format::Json {
         let lines = report.lines(language).enumerate();
-        return output::print(&lines.map(|(at, line)| json(&line, at == 0)).collect::<String>());
+        return output::print(&lines.map(|(at, entry)| line(&entry, at == 0)).collect::<String>());
     }
     let mut text = match columns(io::stdout()) {
         Some(columns) if !report.agents.is_empty() => table(report, language, columns),
@@ -66,18 +67,6 @@ fn table(report: &Report, language: Language, columns: usize) -> String {
         text.push('\n');
     }
     text
-}
-
-fn json(line: &Line, first: bool) -> String {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Whole<'a> {
-        #[serde(flatten)]
-        line: &'a Line,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        schema_version: Option<u32>,
-    }
-    to_json(&Whole { line, schema_version: first.then_some(1) }) + "\n"
 }
 
 fn show(id: &str, format: Format) -> Result<ExitCode, Problem> {
@@ -140,7 +129,7 @@ fn add(id: &str, name: Option<&str>, command: &[String], notes: &Notes) -> Resul
 }
 
 /// A path stays good wherever we are; a bare name is searched for each time.
-fn absolute(program: &str) -> Result<String, Problem> {
+pub(crate) fn absolute(program: &str) -> Result<String, Problem> {
     if !program.contains('/') || program.starts_with('~') {
         return Ok(program.into());
     }

@@ -65,6 +65,9 @@ pub(crate) enum Verb {
     /// Speak into a session that runs in another terminal
     #[command(subcommand)]
     Attach(crate::attach::Attach),
+    /// Talk to the hub, or to a Galley
+    #[command(subcommand)]
+    Hub(crate::hub::Hub),
     /// Be a scripted agent on stdin and stdout
     DemoAgent(DemoAgent),
     /// Print a completion script for a shell
@@ -142,6 +145,16 @@ pub(crate) struct Run {
     /// Show what would be started, and start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// What drives it. For measurements, nothing else differs
+    #[arg(long, value_enum, default_value_t, hide = true)]
+    pub(crate) runtime: Runtime,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Runtime {
+    #[default]
+    Blocking,
+    Smol,
 }
 
 /// Which agent, where it works, and what it gets.
@@ -191,6 +204,8 @@ pub(crate) enum Agent {
         #[arg(long, value_enum, default_value_t)]
         lang: Lang,
     },
+    /// Start an agent and see whether it can be used
+    Check(Check),
     /// Show one agent
     #[command(after_help = "Example: agentline agent show gemini")]
     Show {
@@ -244,6 +259,30 @@ pub(crate) enum Agent {
         #[arg(long, required = true, value_name = "NAME")]
         env: Vec<String>,
     },
+}
+
+/// Starts the agent in an empty folder that is removed afterwards, shakes hands, and with --prompt runs one turn.
+/// It gets no MCP servers, and what it asks permission for is cancelled.
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("which").required(true).args(["id", "command"])))]
+#[command(after_help = "\
+Examples:
+  agentline agent check gemini
+  agentline agent check --prompt \"hi\" -- ./my-agent --acp
+
+Exit codes: 0 it can be used  1 it cannot  2 usage")]
+pub(crate) struct Check {
+    /// An agent that `agentline agent list` shows, or `demo`
+    pub(crate) id: Option<String>,
+    /// The agent's command, instead of an id
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+    /// Give it a task as well
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) prompt: Option<String>,
+    /// The language of the texts
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) lang: Lang,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]

@@ -1,10 +1,13 @@
 //! Which agents are here, and which of them is meant.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use agentline_core::discovery::{self, Discovery, Folders, Registry, Report, Settings, Skip, Unfound};
+use agentline_core::discovery::{
+    self, Discovery, Folders, Launch, Registry, Report, Settings, Skip, Unfound,
+};
 use agentline_core::problem::{Kind, Phase, Problem};
 
 /// Everything that is known without starting anything.
@@ -15,14 +18,23 @@ pub(crate) struct Found {
 
 /// Looks at the files of this user. `registry`: instead of the built-in one.
 pub(crate) fn look(registry: Option<&Path>) -> Result<Found, Problem> {
-    let home = std::env::home_dir().filter(|home| home.is_absolute());
-    let home = home.ok_or_else(|| trouble("HOME names no folder", Some("set HOME")))?;
-    let env = |name: &str| std::env::var_os(name);
+    let folders = folders()?;
     let registry = registry.map_or_else(|| Ok(Registry::bundled()), read_registry)?;
-    let settings = read_settings(&Folders::new(home.clone(), &env).settings())?;
-    let discovery = Discovery::new(home, &env, registry, settings);
+    let settings = read_settings(&folders.settings())?;
+    let discovery = Discovery::new(folders.home, &env, registry, settings);
     let report = agentline_os::look::discover(&discovery);
     Ok(Found { discovery, report })
+}
+
+/// The folders of this user.
+pub(crate) fn folders() -> Result<Folders, Problem> {
+    let home = std::env::home_dir().filter(|home| home.is_absolute());
+    let home = home.ok_or_else(|| trouble("HOME names no folder", Some("set HOME")))?;
+    Ok(Folders::new(home, &env))
+}
+
+fn env(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
 }
 
 impl Found {
@@ -44,10 +56,17 @@ impl Found {
             return Err(missing(format!("the agent {id} is switched off"))
                 .hint(format!("agentline agent enable {id}")));
         }
-        if agent.launch.is_none() {
-            return Err(missing(format!("the agent {id} has no command: it can only connect by itself")));
-        }
+        self.launch(agent)?;
         Ok(agent)
+    }
+
+    /// How that agent is started.
+    pub(crate) fn launch<'a>(&self, agent: &'a discovery::Agent) -> Result<&'a Launch, Problem> {
+        agent.launch.as_ref().ok_or_else(|| {
+            let socket = self.discovery.folders.reverse_socket();
+            let id = &agent.id;
+            missing(format!("the agent {id} has no command: it can only connect to {}", socket.display()))
+        })
     }
 
     fn not_found(&self, id: &str) -> Problem {

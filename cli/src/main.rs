@@ -5,9 +5,12 @@ mod args;
 mod ask;
 mod attach;
 mod chat;
+mod check;
 mod demo;
+mod driver;
 mod failure;
 mod find;
+mod hub;
 mod output;
 mod plan;
 mod prompt;
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Verb::Agent(verb) => agents::run(verb, cli.global, &notes),
         Verb::Chat(args) => chat::run(args, cli.global, &notes),
         Verb::Attach(verb) => attach::run(verb, cli.global, &notes),
+        Verb::Hub(verb) => hub::run(verb, cli.global, &notes),
         Verb::DemoAgent(args) => demo::serve(args),
         Verb::Completions { shell } => {
             let mut script = Vec::new();

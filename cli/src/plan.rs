@@ -146,7 +146,7 @@ fn choose(args: &Child) -> Result<Agent, Problem> {
 fn installed(found: &Found, id: &str) -> Result<Agent, Problem> {
     let agent = found.startable(id)?;
     let Scrubbed { env, withheld } = scrub(std::env::vars_os(), []);
-    let launch = agent.launch.as_ref().ok_or_else(|| prompt::usage("the agent has no command"))?;
+    let launch = found.launch(agent)?;
     let env = launch.environment(env.into_iter().collect());
     Ok(Agent {
         id: Some(agent.id.clone()),
@@ -160,18 +160,22 @@ fn installed(found: &Found, id: &str) -> Result<Agent, Problem> {
 }
 
 fn demo(whose: Whose) -> Result<Agent, Problem> {
-    let program = std::env::current_exe()
-        .map_err(|error| prompt::usage(format!("this program cannot find itself: {error}")))?;
     let Scrubbed { env, withheld } = scrub(std::env::vars_os(), []);
     Ok(Agent {
         id: Some(DEMO.into()),
         name: "demo agent".into(),
         whose,
-        program: program.into(),
+        program: ourselves()?,
         args: vec!["demo-agent".into()],
         env: env.into_iter().collect(),
         withheld,
     })
+}
+
+/// The program that the demo agent is part of.
+pub(crate) fn ourselves() -> Result<OsString, Problem> {
+    let program = std::env::current_exe();
+    Ok(program.map_err(|error| prompt::usage(format!("this program cannot find itself: {error}")))?.into())
 }
 
 /// A client that starts that child.
@@ -183,9 +187,14 @@ pub(crate) fn client(spec: SpawnSpec, timeouts: Timeouts) -> client::Config {
             version: env!("CARGO_PKG_VERSION").into(),
         }),
         timeouts,
-        graces: Graces { eof: EOF, term: TERM, ..Graces::default() },
+        graces: graces(),
         ..client::Config::new(Open::spawn(spec))
     }
+}
+
+/// How long a child has to leave.
+pub(crate) fn graces() -> Graces {
+    Graces { eof: EOF, term: TERM, ..Graces::default() }
 }
 
 fn settings(args: &Run) -> Vec<Setting> {

@@ -11,13 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
-use agentline_blocking::{Driver, Handle, guardian};
+use agentline_blocking::guardian;
 use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_core::subagent::{Command, Policy, Run};
 use agentline_core::trace::{Recording, Tap, Tapped, Traced};
 
 use crate::args::{self, Format, Global};
 use crate::ask::Asker;
+use crate::driver::{Driver, Handle};
 use crate::failure::Advice;
 use crate::output::{Json, Notes, Screen, Start, Text};
 use crate::plan::{Plan, Task, about};
@@ -72,7 +73,7 @@ fn drive(
     let recording =
         trace.is_some().then(|| Recording { channel: "acp".into(), role: "subagent".into(), secrets });
     guardian::arm();
-    let mut driver = Driver::<Tap<Run>>::new(Tapped { config, recording })?;
+    let mut driver = Driver::<Tap<Run>>::new(args.runtime, Tapped { config, recording })?;
     obey_signals(driver.handle(), notes.clone(), Arc::clone(ends))?;
     if asks {
         show.ask(asker(args, notes, driver.handle())?);

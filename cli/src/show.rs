@@ -134,7 +134,7 @@ impl Show {
 }
 
 /// The result of a run in which nothing happened.
-fn nothing(outcome: Outcome, error: Option<Problem>) -> Finished {
+pub(crate) fn nothing(outcome: Outcome, error: Option<Problem>) -> Finished {
     Finished {
         outcome,
         stop_reason: None,

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! What is typed and what comes from outside waits in one queue and is answered in the order it came. With an
-//! attach config there is an [attach server](attach::Server) from the moment the session is open until the
+//! attach config there is an [attach server](crate::attach::Server) from the moment the session is open until the
 //! conversation is over; without one there is none, and no file either.
 //!
 //! What happens to the agent is told as in a [run](crate::subagent): each turn has one

@@ -353,6 +353,12 @@ impl Link {
         self.outbox.queued() + self.in_flight.unwrap_or(0)
     }
 
+    /// Whether the next [`Link::flush`] has something to send.
+    #[must_use]
+    pub fn has_unflushed(&self) -> bool {
+        self.in_flight.is_none() && self.outbox.queued() > 0
+    }
+
     /// Whether a line that is queued now has a way to the peer.
     #[must_use]
     pub const fn is_writable(&self) -> bool {

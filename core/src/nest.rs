@@ -64,12 +64,12 @@ impl<K: Clone + Ord, M: Machine> Nest<K, M> {
     }
 
     fn place(&mut self, key: K, machine: M, links: BTreeMap<LinkId, LinkId>) {
-        let child = Child { machine, links, due: None, held: false, touched: false };
+        let mut child = Child { machine, links, due: None, held: false, touched: false };
+        child.touch(&key, &mut self.touched);
         if let Some(old) = self.children.insert(key.clone(), child) {
             debug_assert!(false, "two children of one key");
             self.forget(&key, &old);
         }
-        self.touch(&key);
     }
 
     /// A child.
@@ -132,7 +132,7 @@ impl<K: Clone + Ord, M: Machine> Nest<K, M> {
     pub fn command(&mut self, now: Now, key: &K, command: M::Command) -> Result<(), Refused> {
         let child = self.children.get_mut(key).ok_or(Refused::Unknown)?;
         let done = child.machine.command(now, command);
-        self.touch(key);
+        child.touch(key, &mut self.touched);
         done
     }
 
@@ -161,36 +161,37 @@ impl<K: Clone + Ord, M: Machine> Nest<K, M> {
                 self.touched.pop_front();
                 continue;
             };
-            match child.machine.poll() {
-                Some(Output::Do(own, mut action)) => {
-                    let link = *child.links.entry(own).or_insert_with(|| ids.fresh());
-                    if let Action::Open(Open::Accept(listener)) = &mut action
-                        && let Some(ours) = child.links.get(listener)
-                    {
-                        *listener = *ours;
+            while let Some(output) = child.machine.poll() {
+                match output {
+                    Output::Do(own, mut action) => {
+                        let link = *child.links.entry(own).or_insert_with(|| ids.fresh());
+                        if let Action::Open(Open::Accept(listener)) = &mut action
+                            && let Some(ours) = child.links.get(listener)
+                        {
+                            *listener = *ours;
+                        }
+                        if let Action::Close = action {
+                            child.links.remove(&own);
+                            self.routes.remove(&link);
+                        } else if let Action::Open(_) = action {
+                            self.routes.insert(link, (key.clone(), own));
+                        }
+                        out.act(link, action);
                     }
-                    if let Action::Close = action {
-                        child.links.remove(&own);
-                        self.routes.remove(&link);
-                    } else if let Action::Open(_) = action {
-                        self.routes.insert(link, (key, own));
+                    Output::Store(store) => out.store(store),
+                    Output::Tell(event) => return Some((key, Told::Event(event))),
+                    Output::End => {
+                        self.touched.pop_front();
+                        if let Some(child) = self.children.remove(&key) {
+                            self.forget(&key, &child);
+                        }
+                        return Some((key, Told::Ended));
                     }
-                    out.act(link, action);
-                }
-                Some(Output::Store(store)) => out.store(store),
-                Some(Output::Tell(event)) => return Some((key, Told::Event(event))),
-                Some(Output::End) => {
-                    self.touched.pop_front();
-                    if let Some(child) = self.children.remove(&key) {
-                        self.forget(&key, &child);
-                    }
-                    return Some((key, Told::Ended));
-                }
-                None => {
-                    self.touched.pop_front();
-                    self.settle(&key);
                 }
             }
+            self.touched.pop_front();
+            child.touched = false;
+            child.schedule(&key, &mut self.due);
         }
         None
     }
@@ -205,30 +206,7 @@ impl<K: Clone + Ord, M: Machine> Nest<K, M> {
     fn feed(&mut self, now: Now, key: &K, input: Input<'_>) {
         if let Some(child) = self.children.get_mut(key) {
             child.machine.handle(now, input);
-            self.touch(key);
-        }
-    }
-
-    fn touch(&mut self, key: &K) {
-        if let Some(child) = self.children.get_mut(key)
-            && !std::mem::replace(&mut child.touched, true)
-        {
-            self.touched.push_back(key.clone());
-        }
-    }
-
-    /// A drained child: its deadline is what counts from here.
-    fn settle(&mut self, key: &K) {
-        let Some(child) = self.children.get_mut(key) else { return };
-        child.touched = false;
-        let due = child.machine.deadline();
-        if due != child.due {
-            if let Some((at, _)) = std::mem::replace(&mut child.due, due) {
-                self.due.remove(&(at, key.clone()));
-            }
-            if let Some((at, _)) = due {
-                self.due.insert((at, key.clone()));
-            }
+            child.touch(key, &mut self.touched);
         }
     }
 
@@ -238,6 +216,26 @@ impl<K: Clone + Ord, M: Machine> Nest<K, M> {
         }
         for link in child.links.values() {
             self.routes.remove(link);
+        }
+    }
+}
+
+impl<M: Machine> Child<M> {
+    /// Its outputs are to be moved.
+    fn touch<K: Clone>(&mut self, key: &K, touched: &mut VecDeque<K>) {
+        if !std::mem::replace(&mut self.touched, true) {
+            touched.push_back(key.clone());
+        }
+    }
+
+    /// Its outputs were moved: its deadline is what counts from here.
+    fn schedule<K: Clone + Ord>(&mut self, key: &K, all: &mut BTreeSet<(Time, K)>) {
+        let due = self.machine.deadline();
+        let was = std::mem::replace(&mut self.due, due);
+        let [was, due] = [was, due].map(|deadline| deadline.map(|(at, _)| at));
+        if was != due {
+            was.map(|at| all.remove(&(at, key.clone())));
+            due.map(|at| all.insert((at, key.clone())));
         }
     }
 }

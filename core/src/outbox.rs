@@ -19,7 +19,7 @@ impl Outbox {
 
     /// Like [`Outbox::line`], unless the line would be longer than `most`: then nothing is appended.
     pub(crate) fn line_within(&mut self, limit: usize, most: usize, fill: impl FnOnce(&mut Vec<u8>)) -> bool {
-        let mut last = self.writes.pop_back().unwrap_or_default();
+        let mut last = self.writes.pop_back().unwrap_or_else(|| Vec::with_capacity(LINE));
         let before = last.len();
         fill(&mut last);
         if last.len() - before > most {
@@ -58,6 +58,9 @@ impl Outbox {
         *self = Self::default();
     }
 }
+
+/// Room for a line as most are.
+const LINE: usize = 256;
 
 #[cfg(test)]
 mod tests {

@@ -21,7 +21,8 @@ use agentline_core::subagent::{Command, Config, Event, Finished, Run};
 use crate::drive::Driver;
 use crate::handle::Handle;
 
-/// A task that was given to a child. Dropped, it kills the child's group.
+/// A task that was given to a child. Dropped, it is [disposed of](Subagent::dispose), which takes as long as
+/// the configured graces at most.
 ///
 /// For what happens meanwhile, and to answer permission requests, drive the [`Run`] yourself.
 pub struct Subagent {
@@ -74,5 +75,11 @@ impl Subagent {
             None => return false,
         }
         true
+    }
+}
+
+impl Drop for Subagent {
+    fn drop(&mut self) {
+        self.dispose();
     }
 }

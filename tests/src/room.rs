@@ -199,10 +199,13 @@ impl Told {
                 self.closed += 1;
                 "closed".to_owned()
             }
-            Said::Updated(updated) => match updated.update {
-                Update::ToolCall(call) => format!("tool {}", call.title),
-                other => format!("{other:?}"),
-            },
+            Said::Updated(updated) => {
+                if let Update::ToolCall(call) = updated.update {
+                    format!("tool {}", call.title)
+                } else {
+                    format!("{:?}", updated.update)
+                }
+            }
             Said::Started(_)
             | Said::Ready(_)
             | Said::SessionOpened(_)

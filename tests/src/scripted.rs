@@ -21,6 +21,7 @@ use agentline_core::{
     Action, Change, Deadline, Heard, Input, LinkId, Machine, Now, Output, Outputs, Refused, SpawnSpec, Store,
     Tag, Time,
 };
+use serde::Serialize;
 
 /// What the agent is started with, as a process is.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +78,7 @@ struct Asleep {
 }
 
 /// The status that the process is to end with. The last event.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct Exits(pub i32);
 
 struct Turn {

@@ -7,6 +7,7 @@ use agentline_core::link::{Link, Obituary, Report};
 use agentline_core::{
     Deadline, Graces, Input, Limits, LinkId, Machine, Now, Open, OpenError, Output, Outputs, Refused,
 };
+use serde::Serialize;
 
 /// One end of a conversation in lines.
 #[derive(Debug)]
@@ -50,7 +51,8 @@ pub enum Say {
 }
 
 /// What is heard at one end.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Heard {
     /// The link is up.
     Opened,

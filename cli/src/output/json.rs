@@ -40,12 +40,30 @@ pub(crate) fn object<T: Serialize>(kind: &'static str, body: &T) -> String {
     to_json(&First { kind, schema_version: 1, body }) + "\n"
 }
 
+/// A line that names its own type.
+pub(crate) fn line<T: Serialize>(body: &T, first: bool) -> String {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Whole<'a, T> {
+        #[serde(flatten)]
+        body: &'a T,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        schema_version: Option<u32>,
+    }
+    to_json(&Whole { body, schema_version: first.then_some(1) }) + "\n"
+}
+
 impl Json {
     pub(crate) fn new(notes: Notes, quiet: bool, advice: &Advice) -> Self {
         if let Some(steps) = advice.next_steps().filter(|_| !quiet) {
             notes.line(&format!("◦ demo agent (built in: no model, no key); try: {}", steps.join(" · ")));
         }
         Self { out: Out::default(), notes, quiet }
+    }
+
+    /// A whole line of somebody else.
+    pub(crate) fn write(&mut self, line: &str) {
+        self.out.write(line);
     }
 
     fn line(&mut self, line: &Line<'_>) {

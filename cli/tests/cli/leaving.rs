@@ -11,15 +11,18 @@ use crate::rig::{AGENTLINE, Bench, Running, done};
 
 #[test]
 fn ctrl_c_cancels_the_turn() {
-    let bench = Bench::new();
-    let (agent, witness) = bench.tapped(&[AGENTLINE, "demo-agent"]);
-    let mut run = Running::new(bench.agentline(&["run", "--json", "slow 1000"]).args(agent));
-    run.until("session");
-    run.signal(Signal::INT);
-    let result = run.until("result");
-    assert_eq!((&result["outcome"], &result["stopReason"]), (&json!("aborted"), &json!("cancelled")));
-    assert_eq!(run.end().0.code(), Some(130));
-    assert!(witness.last_words().contains("session/cancel"));
+    for runtime in ["blocking", "smol"] {
+        let bench = Bench::new();
+        let (agent, witness) = bench.tapped(&[AGENTLINE, "demo-agent"]);
+        let mut run =
+            Running::new(bench.agentline(&["run", "--json", "--runtime", runtime, "slow 1000"]).args(agent));
+        run.until("session");
+        run.signal(Signal::INT);
+        let result = run.until("result");
+        assert_eq!((&result["outcome"], &result["stopReason"]), (&json!("aborted"), &json!("cancelled")));
+        assert_eq!(run.end().0.code(), Some(130));
+        assert!(witness.last_words().contains("session/cancel"));
+    }
 }
 
 #[test]

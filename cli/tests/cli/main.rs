@@ -6,6 +6,7 @@ mod asking;
 mod attach;
 mod chat;
 mod failures;
+mod hub_call;
 mod inputs;
 mod leaving;
 mod rig;

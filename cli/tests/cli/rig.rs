@@ -120,14 +120,14 @@ impl Running {
 
     /// Reads stdout up to an object of that type.
     pub(crate) fn until(&mut self, kind: &str) -> Value {
-        let stdout = self.stdout.as_mut().expect("a pipe");
-        for line in stdout.lines() {
-            let object: Value = serde_json::from_str(&line.expect("a line")).expect("an object");
-            if object["type"] == kind {
-                return object;
-            }
-        }
-        panic!("no {kind}");
+        self.until_some(|object| object["type"] == kind)
+    }
+
+    /// Reads stdout up to such an object.
+    pub(crate) fn until_some(&mut self, is_meant: impl Fn(&Value) -> bool) -> Value {
+        let lines = self.stdout.as_mut().expect("a pipe").lines();
+        let mut objects = lines.map(|line| serde_json::from_str(&line.expect("a line")).expect("an object"));
+        objects.find(is_meant).expect("such an object")
     }
 
     /// Reads stdout up to that line.

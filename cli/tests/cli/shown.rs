@@ -28,6 +28,15 @@ fn hello() {
 }
 
 #[test]
+fn both_runtimes_show_the_same() {
+    let bench = Bench::new();
+    for prompt in ["hello", "ask", "fail", "refuse"] {
+        let on = |runtime| shown(&bench, &["run", "-p", "allow", "--runtime", runtime, prompt]);
+        assert_eq!(on("smol"), on("blocking"));
+    }
+}
+
+#[test]
 fn quiet_is_the_answer_only() {
     let bench = Bench::new();
     assert_eq!(shown(&bench, &["run", "-q", "hello"]), (Some(0), HELLO.into(), String::new()));

@@ -82,6 +82,7 @@ pub(super) fn as_object<S: serde::Serializer>(_: &bool, serializer: S) -> Result
     serializer.serialize_map(Some(0))?.end()
 }
 
-pub(super) const fn no(offered: &bool) -> bool {
-    !*offered
+/// What is not worth writing.
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::content::{Tagged, tag_of};
-use super::lenient::{items, or_default, some_items};
+use super::lenient::{is_default, items, or_default, some_items};
 use super::session::ConfigOption;
 use super::{ContentBlock, Json, SessionId, Unknown};
 
@@ -88,10 +88,10 @@ pub struct ToolCall {
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What sort of tool.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub kind: ToolKind,
     /// How far it is.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub status: ToolStatus,
     /// What it shows.
     #[serde(default, deserialize_with = "items", skip_serializing_if = "Vec::is_empty")]

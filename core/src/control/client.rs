@@ -280,7 +280,7 @@ impl Client {
         };
         let Some(tag) = streams.or_else(|| self.take(to)) else {
             let why = "answers no open call";
-            return self.out.tell(Event::Unexpected { why, line: wire::text(&answer) });
+            return self.out.tell(Event::Unexpected { why, line: answer.to_string() });
         };
         let last = match answer {
             Answer::Frame(_) => {

@@ -21,6 +21,8 @@ pub(super) struct Connection {
     state: State,
     /// The number of the newest request.
     newest: u32,
+    /// Answers are kept until then for the one that the application is about to give.
+    gather: Option<Time>,
     /// Whoever takes our events is full.
     full: bool,
     config: Arc<Config>,
@@ -77,6 +79,7 @@ impl Machine for Connection {
             backlog: Backlog::default(),
             state: State::Waiting { until: now.mono + config.idle },
             newest: 0,
+            gather: None,
             full: false,
             config,
             out: Outputs::default(),
@@ -123,7 +126,8 @@ impl Machine for Connection {
             State::Finishing { until } => Some((until, "take the last answer")),
             State::Waiting { .. } | State::Answering(_) | State::Streaming { .. } | State::Parted => None,
         };
-        soonest(own, self.link.deadline())
+        let gather = self.gather.map(|until| (until, "send what is answered"));
+        soonest(soonest(own, gather), self.link.deadline())
     }
 }
 
@@ -308,9 +312,24 @@ impl Connection {
         }
         let full = self.full || self.backlog.len() >= self.config.limits.write;
         self.link.hold(now, full, &mut self.out);
-        self.link.flush(now, &mut self.out);
+        self.flush(now);
         if self.link.is_closed() {
             self.out.end();
+        }
+    }
+
+    /// Whoever asks ahead gets its answers together, as far as they come at once.
+    fn flush(&mut self, now: Now) {
+        let more = matches!(self.state, State::Answering(_))
+            && self.link.has_unflushed()
+            && self.link.unsent() < self.config.limits.write;
+        self.gather = match self.gather {
+            None if more => Some(now.mono + self.config.gather),
+            Some(until) if more && until > now.mono => Some(until),
+            None | Some(_) => None,
+        };
+        if self.gather.is_none() {
+            self.link.flush(now, &mut self.out);
         }
     }
 

@@ -73,6 +73,7 @@
 //! | silence, or an answer not taken | 90 s | `idle_timeout`, closed; a stream is exempt |
 //! | bytes said ahead of an answer | 64 KiB and one read | wait in the pipe |
 //! | unsent answers | 64 KiB and one answer | the next request waits |
+//! | an answer before one that was asked for already | 1 ms | is sent alone |
 //! | unsent frames of a watcher | 1 MiB and one frame | dropped and counted |
 //! | one answer | 31 MiB | the command is refused |
 //! | client: connecting, answering | 10 s, 120 s | [`Lost`](client::Lost); a stream is exempt |
@@ -92,6 +93,9 @@
 //! * `app.activate` towards a server that lives: it asks for a window, which is not ours to open.
 //! * Passwords: the socket's mode and the peer's user id say who may connect.
 
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
 pub mod client;
 mod connection;
 mod failure;
@@ -102,3 +106,31 @@ pub use client::Client;
 pub use failure::{ErrorTag, Failure};
 pub use server::{Key, Server};
 pub use wire::{Answer, REQUEST_ID, Request, SCHEMA_VERSION};
+
+/// Where the Galley of a user listens: `${TMPDIR:-/tmp}/galley-${UID}.sock` (seed 002 §2, "Socket transport").
+/// An empty `TMPDIR` counts as unset; Galley itself would take the root for it.
+#[must_use]
+pub fn galley_socket(tmpdir: Option<&OsStr>, uid: u32) -> PathBuf {
+    let folder = tmpdir.filter(|folder| !folder.is_empty()).unwrap_or(OsStr::new("/tmp"));
+    // Without the slashes at its end: a socket's path has to be short.
+    Path::new(folder).components().as_path().join(format!("galley-{uid}.sock"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_galley_is_found_below_tmpdir() {
+        for (tmpdir, path) in [
+            (None, "/tmp/galley-501.sock"),
+            (Some(""), "/tmp/galley-501.sock"),
+            (Some("/var/folders/x1/T/"), "/var/folders/x1/T/galley-501.sock"),
+            (Some("/tmp///"), "/tmp/galley-501.sock"),
+            (Some("/"), "/galley-501.sock"),
+        ] {
+            let found = galley_socket(tmpdir.map(OsStr::new), 501);
+            assert_eq!(found.as_os_str(), path, "{tmpdir:?}");
+        }
+    }
+}

@@ -45,6 +45,9 @@ pub struct Config {
     /// From an answer until the next whole line, and for taking what is still unsent. Streams are exempt.
     /// 90 s: seed 002 §2, "Idle timeout".
     pub idle: Duration,
+    /// How long an answer may wait to be sent together with the next one, if that was asked for already. 1 ms: far
+    /// more than the next answer takes if it comes at once, and less than anybody notices.
+    pub gather: Duration,
     /// Unsent bytes above which a watcher loses frames. 1 MiB: Galley's 1024 events, of 1 KiB.
     pub watch: usize,
     /// Bytes that the application may put into one answer. 31 MiB: clients take lines of 32.
@@ -64,6 +67,7 @@ impl Config {
             owner: None,
             connections: 512,
             idle: Duration::from_secs(90),
+            gather: Duration::from_millis(1),
             watch: 1 << 20,
             answer: 31 << 20,
             limits: Limits { line: 16 << 20, ..Limits::default() },

@@ -1,5 +1,7 @@
 //! The lines of both roles: requests one way, answers the other. Reading is total.
 
+use std::fmt;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -81,6 +83,15 @@ impl Answer {
     }
 }
 
+/// The line, without a `requestId`.
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut buf = Vec::new();
+        answer(&mut buf, None, self);
+        f.write_str(&String::from_utf8_lossy(&buf))
+    }
+}
+
 /// The name of a request as its client wrote it: a JSON string, echoed byte for byte.
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
@@ -158,49 +169,33 @@ pub(super) fn call(buf: &mut Vec<u8>, tag: Tag, request: &Request) {
 
 /// Appends an answer. What is absent is left out, never null.
 pub(super) fn answer(buf: &mut Vec<u8>, request_id: Option<&RequestId>, answer: &Answer) {
-    #[derive(Serialize)]
-    #[serde(untagged, rename_all_fields = "camelCase")]
-    enum Line<'a> {
-        Reply {
-            ok: bool,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            request_id: Option<&'a RequestId>,
-            result: &'a Json,
-        },
-        Fail {
-            ok: bool,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            request_id: Option<&'a RequestId>,
-            error: &'a ErrorTag,
-            message: &'a str,
-        },
-        Frame {
-            stream: &'static str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            request_id: Option<&'a RequestId>,
-            data: &'a Json,
-        },
-        End {
-            stream: &'static str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            request_id: Option<&'a RequestId>,
-            reason: &'a str,
-        },
-    }
-    let line = match answer {
-        Answer::Reply(result) => Line::Reply { ok: true, request_id, result },
-        Answer::Fail(Failure { tag, message }) => Line::Fail { ok: false, request_id, error: tag, message },
-        Answer::Frame(data) => Line::Frame { stream: "event", request_id, data },
-        Answer::End(reason) => Line::End { stream: "end", request_id, reason },
+    let shape = match answer {
+        Answer::Reply(_) => r#"{"ok":true"#,
+        Answer::Fail(_) => r#"{"ok":false"#,
+        Answer::Frame(_) => r#"{"stream":"event""#,
+        Answer::End(_) => r#"{"stream":"end""#,
     };
-    append(buf, &line);
+    buf.extend_from_slice(shape.as_bytes());
+    if let Some(id) = request_id {
+        member(buf, "requestId", id);
+    }
+    match answer {
+        Answer::Reply(result) => member(buf, "result", result),
+        Answer::Fail(Failure { tag, message }) => {
+            member(buf, "error", tag);
+            member(buf, "message", message);
+        }
+        Answer::Frame(data) => member(buf, "data", data),
+        Answer::End(reason) => member(buf, "reason", reason),
+    }
+    buf.push(b'}');
 }
 
-/// An answer as its line.
-pub(super) fn text(shape: &Answer) -> String {
-    let mut buf = Vec::new();
-    answer(&mut buf, None, shape);
-    String::from_utf8(buf).unwrap_or_default()
+fn member<T: Serialize + ?Sized>(buf: &mut Vec<u8>, name: &str, value: &T) {
+    buf.extend_from_slice(b",\"");
+    buf.extend_from_slice(name.as_bytes());
+    buf.extend_from_slice(b"\":");
+    append(buf, value);
 }
 
 /// Who a line of a server is for.
@@ -425,7 +420,7 @@ mod tests {
 
     fn heard(line: &str, streaming: bool) -> String {
         match said(Line::Text(line), streaming, &Limits::default()) {
-            Said::Answer(to, answer) => format!("{to:?} {}", text(&answer)),
+            Said::Answer(to, answer) => format!("{to:?} {answer}"),
             Said::Unreadable(why, line) => format!("{why}: {line}"),
         }
     }

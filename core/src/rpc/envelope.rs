@@ -237,7 +237,8 @@ enum Key {
 /// Whether brackets nest deeper than `limit` anywhere outside of strings.
 pub(crate) fn is_deeper(line: &[u8], limit: usize) -> bool {
     let mut depth = 0_usize;
-    let mut rest = line.iter();
+    // Each level is a byte, and most lines have fewer than the limit.
+    let mut rest = if line.len() > limit { line.iter() } else { [].iter() };
     while let Some(byte) = rest.next() {
         match byte {
             b'{' | b'[' => {

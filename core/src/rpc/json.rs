@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 /// A JSON value as the peer wrote it: not looked into, not changed.
 #[derive(Clone)]
@@ -13,8 +13,7 @@ impl Json {
     /// A value of ours as JSON.
     #[must_use]
     pub fn new<T: Serialize + ?Sized>(value: &T) -> Self {
-        let text = super::to_json(value);
-        Self(RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+        Self(to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned()))
     }
 
     /// Whether it is an object.

@@ -44,7 +44,8 @@ impl RpcError {
     /// The method is unknown or was not offered.
     #[must_use]
     pub fn method_not_found(method: &str) -> Self {
-        Self::new(code::METHOD_NOT_FOUND, format!("method not found: {method}"))
+        let shown: String = method.chars().take(SHOWN).collect();
+        Self::new(code::METHOD_NOT_FOUND, format!("method not found: {shown}"))
     }
 
     /// The parameters are not what the method takes.
@@ -53,6 +54,9 @@ impl RpcError {
         Self::new(code::INVALID_PARAMS, why)
     }
 }
+
+/// Characters of a peer's text that an error repeats.
+const SHOWN: usize = 200;
 
 /// The error codes of JSON-RPC and of ACP (spec/protocol, "Error codes").
 pub mod code {

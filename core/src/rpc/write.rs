@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use memchr::memchr;
+use memchr::memchr3;
 use serde::Serialize;
 use serde_json::ser::Formatter;
 
@@ -81,36 +81,32 @@ struct OneLine;
 
 impl Formatter for OneLine {
     fn write_string_fragment<W: Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        without_separators(writer, fragment)
+        on_one_line(writer, fragment)
     }
 
+    /// Raw JSON of an application may be laid out over several lines; inside strings there can be no line end.
     fn write_raw_fragment<W: Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        // Raw JSON of an application may be laid out over several lines; inside strings there can be no line end.
-        let mut lines = fragment.split(['\n', '\r']);
-        without_separators(writer, lines.next().unwrap_or_default())?;
-        for line in lines {
-            writer.write_all(b" ")?;
-            without_separators(writer, line)?;
-        }
-        Ok(())
+        on_one_line(writer, fragment)
     }
 }
 
-fn without_separators<W: Write + ?Sized>(writer: &mut W, text: &str) -> io::Result<()> {
+fn on_one_line<W: Write + ?Sized>(writer: &mut W, text: &str) -> io::Result<()> {
     let mut rest = text.as_bytes();
     let mut from = 0;
-    while let Some(at) = memchr(0xE2, rest.get(from..).unwrap_or_default()).map(|at| from + at) {
-        let escape: &[u8] = match rest.get(at + 1..at + 3) {
-            Some([0x80, 0xA8]) => b"\\u2028",
-            Some([0x80, 0xA9]) => b"\\u2029",
+    while let Some(at) = memchr3(b'\n', b'\r', 0xE2, rest.get(from..).unwrap_or_default()) {
+        let (before, found) = rest.split_at(from + at);
+        let (instead, length): (&[u8], _) = match found {
+            [b'\n' | b'\r', ..] => (b" ", 1),
+            [0xE2, 0x80, 0xA8, ..] => (b"\\u2028", 3),
+            [0xE2, 0x80, 0xA9, ..] => (b"\\u2029", 3),
             _ => {
-                from = at + 1;
+                from = before.len() + 1;
                 continue;
             }
         };
-        writer.write_all(&rest[..at])?;
-        writer.write_all(escape)?;
-        rest = &rest[at + 3..];
+        writer.write_all(before)?;
+        writer.write_all(instead)?;
+        rest = found.get(length..).unwrap_or_default();
         from = 0;
     }
     writer.write_all(rest)

@@ -33,7 +33,7 @@ pub struct Tally {
     pub steps: u64,
 }
 
-/// A client and an agent where everything may go wrong: each prompt, permission and request ends once, and
+/// A client and an agent where anything may go wrong: each prompt, permission and request ends once, and
 /// nobody is left behind.
 ///
 /// # Panics
@@ -42,7 +42,16 @@ pub struct Tally {
 pub fn faulty(data: &[u8]) -> Tally {
     let mut dice = Dice::new(data);
     let habits = Habits::roll(&mut dice, false);
-    let run = run(dice, Faults::ALL, habits);
+    // Where everything goes wrong at once, little happens.
+    let faults = Faults {
+        late: dice.once_in(2),
+        cut: dice.once_in(2),
+        refuse: dice.once_in(2),
+        death: dice.once_in(2),
+        manners: dice.once_in(2),
+        jump: dice.once_in(4),
+    };
+    let run = run(dice, faults, habits);
     let log = run.log.borrow();
     assert_eq!(log.closed, 1, "{log:#?}");
     run.tally
@@ -200,7 +209,7 @@ impl Habits {
         Self {
             client: ClientHabits {
                 sessions: 1 + dice.below(3),
-                prompts: dice.below(4),
+                prompts: 1 + dice.below(4),
                 patience: dice.below(6),
                 policy: *dice.pick(&POLICIES[..POLICIES.len() - sane]),
                 silence: dice.once_in(4).then(|| Duration::from_secs(30)),
@@ -212,7 +221,7 @@ impl Habits {
                 early: dice.once_in(4),
                 refuses_sessions: dice.once_in(16),
             },
-            leave_after: (!clean).then(|| Duration::from_secs([60, 1, 5, 300][dice.below(4)])),
+            leave_after: (!clean).then(|| Duration::from_secs([60, 300, 5, 1][dice.below(4)])),
         }
     }
 }
@@ -258,7 +267,7 @@ impl ClientApp {
                 let mut log = self.log.borrow_mut();
                 let heard = log.heard.entry(session).or_default();
                 heard.push(text.text.clone());
-                if self.habits.patience > 0 && heard.len() % self.habits.patience == 0 {
+                if self.habits.patience > 0 && heard.len().is_multiple_of(self.habits.patience) {
                     say.push(client::Command::Cancel { session: text.session.clone() });
                 }
             }

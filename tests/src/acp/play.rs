@@ -53,8 +53,7 @@ pub fn play<M: Machine>(
     role: &Role<M::Command>,
     told: &mut impl FnMut(M::Event),
 ) {
-    let mut play = Play { machine, told, now: Now::default(), writing: false, ended: false };
-    play.drain();
+    let mut play = Play::around(machine, told);
     if dice.once_in(16) {
         play.heard(Heard::OpenFailed(OpenError::Busy));
         play.wait_for_deadline();
@@ -62,13 +61,7 @@ pub fn play<M: Machine>(
     play.heard(Heard::Opened(Peer::default()));
     let opening = (role.opening)();
     let kept = opening.len() - dice.below(opening.len() + 1);
-    for step in opening.into_iter().take(kept) {
-        play.acknowledge();
-        match step {
-            Move::Line(line) => play.line(&line),
-            Move::Command(command) => play.command(command),
-        }
-    }
+    play.open(opening.into_iter().take(kept));
     for _ in 0..MOST_MOVES {
         if dice.is_empty() {
             break;
@@ -78,12 +71,28 @@ pub fn play<M: Machine>(
             play.acknowledge();
         }
     }
-    play.command((role.leave)());
-    for _ in 0..MOST_MOVES {
+    play.leave(role);
+}
+
+/// Feeds a stream to a machine that is at work, then leaves; events go to `told`.
+///
+/// # Panics
+///
+/// The machine does not end when it should.
+pub fn stream<M: Machine>(
+    machine: &mut M,
+    bytes: &[u8],
+    role: &Role<M::Command>,
+    told: &mut impl FnMut(M::Event),
+) {
+    let mut play = Play::around(machine, told);
+    play.heard(Heard::Opened(Peer::default()));
+    play.open((role.opening)());
+    for chunk in bytes.chunks(1000) {
+        play.heard(Heard::Bytes(chunk));
         play.acknowledge();
-        play.wait_for_deadline();
     }
-    assert!(play.ended, "it did not end");
+    play.leave(role);
 }
 
 struct Play<'a, M: Machine, T> {
@@ -94,7 +103,32 @@ struct Play<'a, M: Machine, T> {
     ended: bool,
 }
 
-impl<M: Machine, T: FnMut(M::Event)> Play<'_, M, T> {
+impl<'a, M: Machine, T: FnMut(M::Event)> Play<'a, M, T> {
+    fn around(machine: &'a mut M, told: &'a mut T) -> Self {
+        let mut play = Self { machine, told, now: Now::default(), writing: false, ended: false };
+        play.drain();
+        play
+    }
+
+    fn open(&mut self, opening: impl IntoIterator<Item = Move<M::Command>>) {
+        for step in opening {
+            self.acknowledge();
+            match step {
+                Move::Line(line) => self.line(&line),
+                Move::Command(command) => self.command(command),
+            }
+        }
+    }
+
+    fn leave(mut self, role: &Role<M::Command>) {
+        self.command((role.leave)());
+        for _ in 0..MOST_MOVES {
+            self.acknowledge();
+            self.wait_for_deadline();
+        }
+        assert!(self.ended, "it did not end");
+    }
+
     fn play(&mut self, dice: &mut Dice<'_>, role: &Role<M::Command>) {
         match dice.below(16) {
             0..=5 => {
@@ -202,7 +236,8 @@ const fn tight() -> Limits {
 pub fn client_config(dice: &mut Dice<'_>) -> client::Config {
     let open = if dice.once_in(3) { Open::Given } else { Open::spawn(SpawnSpec::default()) };
     let mut config = client::Config::new(open);
-    config.capabilities = serde_json::from_str(*dice.pick(&[CLIENT_OFFERS, "{}"])).unwrap_or_default();
+    let offers = *dice.pick(&[CLIENT_OFFERS, "{}"]);
+    config.capabilities = serde_json::from_str(offers).unwrap_or_default();
     config.extensions = vec!["_x/known".to_owned()];
     config.raw = dice.once_in(3);
     config.timeouts.silence = dice.once_in(2).then(|| Duration::from_secs(20));
@@ -212,8 +247,9 @@ pub fn client_config(dice: &mut Dice<'_>) -> client::Config {
 
 /// An agent of this config, with tight limits.
 pub fn agent_config(dice: &mut Dice<'_>) -> agent::Config {
+    let offers = *dice.pick(&[OFFERS, "{}"]);
     agent::Config {
-        capabilities: serde_json::from_str(*dice.pick(&[OFFERS, "{}"])).unwrap_or_default(),
+        capabilities: serde_json::from_str(offers).unwrap_or_default(),
         auth_methods: serde_json::from_str(r#"[{"id":"login","name":"Login"}]"#).unwrap_or_default(),
         extensions: vec!["_x/known".to_owned()],
         limits: tight(),
@@ -350,8 +386,10 @@ fn fill(dice: &mut Dice<'_>, lines: &[&str]) -> String {
         let at = (0..=dice.below(line.len())).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
         match dice.below(3) {
             0 => line.truncate(at),
-            1 => line
-                .insert_str(at, *dice.pick(&["{", "\"", ",", "[[[[[[[[[[[[[[[[[[[[[", "null", "\u{feff}"])),
+            1 => {
+                let junk = *dice.pick(&["{", "\"", ",", "[[[[[[[[[[[[[[[[[[[[[", "null", "\u{feff}"]);
+                line.insert_str(at, junk);
+            }
             _ => line = line.get(at..).unwrap_or_default().to_owned(),
         }
     }

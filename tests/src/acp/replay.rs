@@ -227,16 +227,24 @@ fn kinds(event: &Event) -> Vec<String> {
             Err(Failure::Rpc(_)) => response(Some("stop.error".to_owned())),
             Err(_) => vec!["turn that broke off".to_owned()],
         },
-        Event::Noticed(notice) => match &**notice {
-            Notice::Orphan { .. } => response(None),
-            Notice::Complaint(_) => vec!["complaint".to_owned()],
-            Notice::BadLine { .. } => vec!["bad_line".to_owned()],
-            Notice::UnknownSession(_) => vec!["unknown_session".to_owned()],
-            other => vec![format!("{other:?}")],
-        },
+        Event::Noticed(notice) => vec![noticed(notice)],
         // An agent that refuses the handshake was answering it.
         Event::Closed(_) => response(None),
         Event::Line(_) | Event::Requested(_) | Event::Withdrawn(_) | Event::Stderr(_) => vec![],
+    }
+}
+
+fn noticed(notice: &Notice) -> String {
+    if let Notice::Orphan { .. } = notice {
+        "response".to_owned()
+    } else if let Notice::Complaint(_) = notice {
+        "complaint".to_owned()
+    } else if let Notice::BadLine { .. } = notice {
+        "bad_line".to_owned()
+    } else if let Notice::UnknownSession(_) = notice {
+        "unknown_session".to_owned()
+    } else {
+        format!("{notice:?}")
     }
 }
 

@@ -5,7 +5,7 @@ use agentline_core::acp::agent::Agent;
 use agentline_core::acp::client::{self, Client};
 use agentline_core::{Machine, Now, Open};
 
-use crate::acp::play::{AGENT, CLIENT, agent_config, client_config, play};
+use crate::acp::play::{AGENT, CLIENT, agent_config, client_config, play, stream};
 use crate::acp::rig::Rig;
 use crate::acp::{AgentAudit, ClientAudit, model, pair};
 use crate::dice::Dice;
@@ -14,25 +14,50 @@ use crate::invariants::{Checked, Checks};
 /// A client keeps its invariants, whatever its agent, its runtime and its application do.
 pub fn acp_client(data: &[u8]) {
     let mut dice = Dice::new(data);
-    if dice.once_in(4) {
+    let manner = Manner::roll(&mut dice);
+    if manner == Manner::Model {
         return model::client(&mut dice);
     }
     let config = client_config(&mut dice);
     let audit = ClientAudit::within(&config.limits);
     let client = Checked::around(Client::new(Now::default(), config), CHECKS).and_refusals().and(audit);
-    play(&mut { client }, &mut dice, &CLIENT, &mut |_| {});
+    match manner {
+        Manner::Stream => stream(&mut { client }, dice.rest(), &CLIENT, &mut |_| {}),
+        Manner::Play | Manner::Model => play(&mut { client }, &mut dice, &CLIENT, &mut |_| {}),
+    }
 }
 
 /// An agent keeps its invariants, whatever its client, its runtime and its application do.
 pub fn acp_agent(data: &[u8]) {
     let mut dice = Dice::new(data);
-    if dice.once_in(4) {
+    let manner = Manner::roll(&mut dice);
+    if manner == Manner::Model {
         return model::agent(&mut dice);
     }
     let config = agent_config(&mut dice);
     let audit = AgentAudit::within(&config.limits);
     let agent = Checked::around(Agent::new(Now::default(), config), CHECKS).and_refusals().and(audit);
-    play(&mut { agent }, &mut dice, &AGENT, &mut |_| {});
+    match manner {
+        Manner::Stream => stream(&mut { agent }, dice.rest(), &AGENT, &mut |_| {}),
+        Manner::Play | Manner::Model => play(&mut { agent }, &mut dice, &AGENT, &mut |_| {}),
+    }
+}
+
+/// What is made of the bytes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Manner {
+    /// Moves of everybody.
+    Play,
+    /// What the peer writes.
+    Stream,
+    /// Moves in a game against the reference.
+    Model,
+}
+
+impl Manner {
+    fn roll(dice: &mut Dice<'_>) -> Self {
+        *dice.pick(&[Self::Play, Self::Play, Self::Stream, Self::Model])
+    }
 }
 
 /// A client and an agent in a faulty world keep theirs, and nobody is left behind.
@@ -66,13 +91,12 @@ pub fn one_pass(data: &[u8]) {
 
 /// An event without the excerpt of a bad line, which shows the member that was added.
 fn without_start(event: client::Event) -> client::Event {
-    match event {
-        client::Event::Noticed(notice) => client::Event::Noticed(match *notice {
-            Notice::BadLine { why, .. } => Box::new(Notice::BadLine { why, start: String::new() }),
-            other => Box::new(other),
-        }),
-        other => other,
+    if let client::Event::Noticed(notice) = &event
+        && let Notice::BadLine { why, .. } = **notice
+    {
+        return client::Event::Noticed(Box::new(Notice::BadLine { why, start: String::new() }));
     }
+    event
 }
 
 /// A text chunk as agents write it by the million, now and then with something odd about it.

@@ -250,11 +250,7 @@ impl Visit {
             (3, _) => self.ask(client::Command::Prompt { session: None, text: "x".to_owned() }),
             (4, _) => self.ask(client::Command::Load { session: Some("s".to_owned()) }),
             (5, _) => self.ask(client::Command::Ping),
-            (6, _) => {
-                if self.desk.command(caller::Command::Cancel).is_ok() {
-                    self.cancels += 1;
-                }
-            }
+            (6, _) => self.cancels += usize::from(self.desk.command(caller::Command::Cancel).is_ok()),
             (7, _) => self.desk.pass(Duration::from_millis(50) * u32::from(dice.byte())),
             (8..=10, Some(link)) => self.desk.send(link, answer(dice).as_bytes()),
             (11, Some(link)) => self.desk.send(link, dice.bytes(40)),

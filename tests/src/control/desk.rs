@@ -16,6 +16,7 @@ use serde::Serialize;
 /// | `watch` | a stream of what is published |
 /// | `burst` | a stream of as many frames as the argument says |
 /// | `publish` | how many streams there are, after one frame for each |
+/// | `stop` | true, and the server stops |
 #[derive(Debug, Default)]
 pub struct Desk {
     waiting: Vec<Key>,
@@ -76,6 +77,10 @@ impl Desk {
             "publish" => {
                 say.extend(self.publish());
                 say.push(Command::Answer(key, Answer::reply(&self.streams.len())));
+            }
+            "stop" => {
+                say.push(Command::Answer(key, Answer::reply(&true)));
+                say.push(Command::Shutdown("stopped".to_owned()));
             }
             other => return Err(Failure::unknown_command(other)),
         }

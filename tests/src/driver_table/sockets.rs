@@ -185,6 +185,23 @@ pub(super) fn rows() -> Vec<Row> {
             ];
             (script, check(|seen| assert_eq!(seen.on(B).failed, Some(OpenError::InUse))))
         }),
+        row("a link to a living socket leads to it, and nobody listens at it", |dir| {
+            let (address, path) = at(dir, "s/sock");
+            let (link, linked) = at(dir, "s/link");
+            private(dir);
+            symlink(path, &linked).expect("a link");
+            let script = vec![
+                open(A, Open::Listen(address)),
+                open(B, Open::Listen(link.clone())),
+                open(C, Open::Connect(link)),
+                Step::Until(C, Until::Opened),
+            ];
+            let check = check(move |seen| {
+                assert_eq!(seen.on(B).failed, Some(OpenError::NotASocket));
+                assert!(linked.is_symlink(), "left alone");
+            });
+            (script, check)
+        }),
         row("a socket that is somebody else's by now is not unlinked", |dir| {
             let (address, path) = at(dir, "s/sock");
             let other = path.clone();
@@ -242,7 +259,7 @@ fn refusals() -> Vec<Row> {
             (script, check)
         })
     };
-    use OpenError::{NotASocket, NotFound, NotPrivate, PathTooLong};
+    use OpenError::{NotASocket, NotFound, NotPrivate, PathTooLong, Refused};
     vec![
         case("a regular file is no socket", NotASocket, NotASocket, |dir| {
             file(private(dir).join("sock"), "a user's file", 0o600)
@@ -251,6 +268,12 @@ fn refusals() -> Vec<Row> {
         case("a link that leads nowhere is no socket", NotASocket, NotFound, |dir| {
             let path = private(dir).join("sock");
             symlink("none", &path).expect("a link");
+            path
+        }),
+        case("a link to a dead socket is no socket", NotASocket, Refused, |dir| {
+            let path = private(dir).join("sock");
+            drop(UnixListener::bind(dir.join("s/dead")).expect("a socket that stays behind"));
+            symlink("dead", &path).expect("a link");
             path
         }),
         case("a path that does not fit is refused", PathTooLong, PathTooLong, |dir| {

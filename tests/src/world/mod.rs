@@ -10,6 +10,7 @@ mod perform;
 mod pipe;
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::marker::PhantomData;
@@ -84,6 +85,8 @@ struct Seat {
     links: BTreeMap<LinkId, PortId>,
     /// The child that this node is.
     child: Option<ChildId>,
+    /// What it opens as given, if it is no child.
+    given: Option<Stream>,
 }
 
 /// A node's end of a link.
@@ -116,14 +119,14 @@ enum Kind {
     Accepting(PortId),
     Listener {
         address: Address,
-        backlog: VecDeque<Caller>,
+        backlog: VecDeque<Stream>,
         accepting: Option<PortId>,
     },
 }
 
-/// The pipes of a connection that nobody has taken yet, as its server will see them.
+/// The pipes of a connection that nobody has taken yet, as whoever takes it will see them.
 #[derive(Debug)]
-struct Caller {
+pub struct Stream {
     rx: PipeId,
     tx: PipeId,
 }
@@ -146,7 +149,7 @@ enum Happening {
     Failed(PortId, OpenError),
     /// The port may have something to read.
     Read(PortId),
-    Stderr(PortId, &'static [u8]),
+    Stderr(PortId, Cow<'static, [u8]>),
     Written(PortId),
     WriteFailed(PortId),
     Exited(PortId, Exit),
@@ -201,20 +204,34 @@ impl<'d> World<'d> {
     pub fn rude_program<M>(
         &mut self,
         name: &str,
-        manners: Manners,
+        manners: impl Fn(&SpawnSpec) -> Manners + 'static,
         mut make: impl FnMut(Now, &SpawnSpec) -> Node<M> + 'static,
     ) where
         M: Machine<Command: 'static> + 'static,
     {
         let program = move |now: Now, spec: &SpawnSpec| -> (Box<dyn Actor>, Option<Manners>) {
-            (Box::new(make(now, spec)), Some(manners))
+            (Box::new(make(now, spec)), Some(manners(spec)))
         };
         self.programs.insert(name.into(), Box::new(program));
     }
 
     /// Puts in a node.
     pub fn add<M: Machine<Command: 'static> + 'static>(&mut self, node: Node<M>) -> Handle<M> {
-        Handle { node: self.seat(Box::new(node), None), of: PhantomData }
+        Handle { node: self.seat(Box::new(node), None, None), of: PhantomData }
+    }
+
+    /// The two ends of a stream that nobody has opened.
+    pub fn stream(&mut self) -> (Stream, Stream) {
+        let (there, back) = (self.pipe(Pipe::held_by(1, 1)), self.pipe(Pipe::held_by(1, 1)));
+        (Stream { rx: back, tx: there }, Stream { rx: there, tx: back })
+    }
+
+    /// Puts in a node that opens this when it opens what it was given.
+    pub fn add_with_given<M>(&mut self, node: Node<M>, given: Stream) -> Handle<M>
+    where
+        M: Machine<Command: 'static> + 'static,
+    {
+        Handle { node: self.seat(Box::new(node), None, Some(given)), of: PhantomData }
     }
 
     /// The time.
@@ -355,7 +372,7 @@ impl<'d> World<'d> {
             }
             Happening::Failed(port, error) => self.hear(port, Heard::OpenFailed(error)),
             Happening::Read(port) => self.read(port),
-            Happening::Stderr(port, bytes) => self.hear(port, Heard::Stderr(bytes)),
+            Happening::Stderr(port, bytes) => self.hear(port, Heard::Stderr(&bytes)),
             Happening::Written(port) => self.hear(port, Heard::Written),
             Happening::WriteFailed(port) => self.hear(port, Heard::WriteFailed),
             Happening::Exited(port, exit) => self.hear(port, Heard::Exited(exit)),
@@ -446,9 +463,9 @@ impl<'d> World<'d> {
         done
     }
 
-    fn seat(&mut self, actor: Box<dyn Actor>, child: Option<ChildId>) -> NodeId {
+    fn seat(&mut self, actor: Box<dyn Actor>, child: Option<ChildId>, given: Option<Stream>) -> NodeId {
         let node = NodeId(self.seats.len());
-        self.seats.push(Seat { actor: Some(actor), due: None, links: BTreeMap::new(), child });
+        self.seats.push(Seat { actor: Some(actor), due: None, links: BTreeMap::new(), child, given });
         self.settle(node);
         node
     }
@@ -460,6 +477,7 @@ impl<'d> World<'d> {
             match wish {
                 Wish::Do(link, action) => self.perform(node, link, action),
                 Wish::Store(store) => self.store(node, store),
+                Wish::Complain(bytes) => self.complain(node, bytes),
                 Wish::End => self.end(node),
             }
         }

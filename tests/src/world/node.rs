@@ -15,6 +15,7 @@ pub struct Node<M: Machine> {
     app: Box<App<M>>,
     term: Option<Box<dyn FnMut() -> M::Command>>,
     exits: fn(&M::Event) -> Option<i32>,
+    complains: fn(&M::Event) -> usize,
     status: i32,
     asked: Vec<M::Command>,
 }
@@ -22,7 +23,15 @@ pub struct Node<M: Machine> {
 impl<M: Machine> Node<M> {
     /// A machine whose events go to `app`, which pushes the commands it answers with. What is refused is lost.
     pub fn new(machine: Checked<M>, app: impl FnMut(Now, M::Event, &mut Vec<M::Command>) + 'static) -> Self {
-        Self { machine, app: Box::new(app), term: None, exits: |_| None, status: 0, asked: Vec::new() }
+        Self {
+            machine,
+            app: Box::new(app),
+            term: None,
+            exits: |_| None,
+            complains: |_| 0,
+            status: 0,
+            asked: Vec::new(),
+        }
     }
 
     /// Turns SIGTERM into a command. Without this it ends the process at once.
@@ -38,12 +47,21 @@ impl<M: Machine> Node<M> {
         self.exits = status;
         self
     }
+
+    /// Reads from an event how many bytes the process writes to its standard error.
+    #[must_use]
+    pub fn complains(mut self, bytes: fn(&M::Event) -> usize) -> Self {
+        self.complains = bytes;
+        self
+    }
 }
 
 /// What a node wants of the world.
 pub(super) enum Wish {
     Do(LinkId, Action),
     Store(Store),
+    /// To write this to standard error.
+    Complain(Vec<u8>),
     End,
 }
 
@@ -80,9 +98,13 @@ impl<M: Machine<Command: 'static> + 'static> Actor for Node<M> {
                 Output::End => return Some(Wish::End),
                 Output::Tell(event) => {
                     self.status = (self.exits)(&event).unwrap_or(self.status);
+                    let complaint = (self.complains)(&event);
                     (self.app)(now, event, &mut self.asked);
                     for command in self.asked.drain(..) {
                         let _ = self.machine.command(now, command);
+                    }
+                    if complaint > 0 {
+                        return Some(Wish::Complain(vec![b'e'; complaint]));
                     }
                 }
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agentline_core::{Action, Address, Change, Exit, LinkId, Open, OpenError, Signal, SpawnSpec, Store};
 
-use super::{Caller, Child, ChildId, Happening, Kind, Manners, NodeId, Pipe, PipeId, Port, PortId, World};
+use super::{Child, ChildId, Happening, Kind, Manners, NodeId, Pipe, PipeId, Port, PortId, Stream, World};
 
 impl World<'_> {
     pub(super) fn perform(&mut self, node: NodeId, link: LinkId, action: Action) {
@@ -39,6 +39,14 @@ impl World<'_> {
             Change::Remove => {
                 self.files.remove(&store.path);
             }
+        }
+    }
+
+    /// A child writes to its standard error, which is always read.
+    pub(super) fn complain(&mut self, node: NodeId, bytes: Vec<u8>) {
+        if let Some(child) = self.seats[node.0].child {
+            let parent = self.children[child.0].parent;
+            self.later(Happening::Stderr(parent, bytes.into()));
         }
     }
 
@@ -104,7 +112,7 @@ impl World<'_> {
             Open::Connect(address) => self.connect(port, &address),
             Open::Listen(address) => self.listen(port, address),
             Open::Accept(listener) => return self.accept(port, listener),
-            Open::Given => self.take_stdio(port),
+            Open::Given => self.take_given(port),
         };
         match opened {
             Ok(()) => self.later(Happening::Opened(port)),
@@ -133,12 +141,16 @@ impl World<'_> {
             manners,
         });
         self.join(parent, Kind::Child(child), stdout, stdin);
-        self.seat(actor, Some(child));
+        self.seat(actor, Some(child), None);
         Ok(())
     }
 
-    fn take_stdio(&mut self, port: PortId) -> Result<(), OpenError> {
+    fn take_given(&mut self, port: PortId) -> Result<(), OpenError> {
         let node = self.port(port).node;
+        if let Some(Stream { rx, tx }) = self.seats[node.0].given.take() {
+            self.join(port, Kind::Stream, rx, tx);
+            return Ok(());
+        }
         let child = self.seats[node.0].child.ok_or(OpenError::Unsupported)?;
         let (stdin, stdout) = self.children[child.0].stdio.take().ok_or(OpenError::Unsupported)?;
         self.join(port, Kind::Stdio(child), stdin, stdout);
@@ -160,7 +172,7 @@ impl World<'_> {
         if backlog.len() >= BACKLOG {
             return Err(OpenError::Busy);
         }
-        backlog.push_back(Caller { rx: tx, tx: rx });
+        backlog.push_back(Stream { rx: tx, tx: rx });
         self.join(port, Kind::Stream, rx, tx);
         self.pair_up(listener);
         Ok(())
@@ -222,7 +234,7 @@ impl World<'_> {
                 self.pipes[tx.0].append(NOISE);
                 fits = fits && self.pipes[tx.0].buffered() <= Pipe::CAPACITY;
                 let parent = self.children[child.0].parent;
-                self.io.add(self.now, Happening::Stderr(parent, NOISE));
+                self.io.add(self.now, Happening::Stderr(parent, NOISE.into()));
             }
             if manners.shuts_stdin
                 && let Some(stdin) = self.port(id).rx.take()
@@ -290,7 +302,7 @@ impl World<'_> {
             }
             Kind::Listener { address, backlog, .. } => {
                 self.listeners.remove(&address);
-                for Caller { rx, tx } in backlog {
+                for Stream { rx, tx } in backlog {
                     self.release_reader(rx);
                     self.release_writer(tx, 0);
                 }
@@ -367,7 +379,7 @@ impl World<'_> {
         }
     }
 
-    fn pipe(&mut self, pipe: Pipe) -> PipeId {
+    pub(super) fn pipe(&mut self, pipe: Pipe) -> PipeId {
         self.pipes.push(pipe);
         PipeId(self.pipes.len() - 1)
     }

@@ -7,13 +7,15 @@ use agentline_tests::dice;
 fn in_a_faulty_world_each_prompt_permission_and_request_ends_once_and_nobody_is_left_behind() {
     let (mut stopped, mut broken, mut asked, mut steps) = (0, 0, 0, 0);
     for seed in 0..20_000 {
-        let tally = pair::faulty(&dice::noise(seed, 300));
+        let tally = pair::faulty(&dice::noise(seed, 600));
         stopped += tally.stopped;
         broken += tally.broken;
         asked += tally.asked;
         steps += tally.steps;
     }
-    println!("{stopped} {broken} {asked} {steps}");
+    // The faults must leave something to test.
+    assert!(stopped > 30_000 && broken > 8_000 && asked > 12_000, "{stopped} {broken} {asked}");
+    assert!(steps > 500_000, "{steps}");
 }
 
 #[test]
@@ -25,5 +27,5 @@ fn in_a_clean_world_everything_arrives_in_order_and_no_time_passes() {
         stopped += tally.stopped;
         asked += tally.asked;
     }
-    println!("{stopped} {asked}");
+    assert!(stopped > 5_000 && asked > 3_000, "{stopped} {asked}");
 }

@@ -27,28 +27,28 @@ quickcheck! {
 
 #[test]
 fn whatever_happens_to_a_client_it_keeps_its_invariants() {
-    for seed in 0..4_000 {
+    for seed in 0..2_000 {
         cases::acp_client(&dice::noise(seed, 400));
     }
 }
 
 #[test]
 fn whatever_happens_to_an_agent_it_keeps_its_invariants() {
-    for seed in 0..4_000 {
+    for seed in 0..2_000 {
         cases::acp_agent(&dice::noise(seed, 400));
     }
 }
 
 #[test]
 fn text_in_one_pass_is_text_by_way_of_the_envelope() {
-    for seed in 0..10_000 {
+    for seed in 0..5_000 {
         cases::one_pass(&dice::noise(seed, 60));
     }
 }
 
 #[test]
 fn whatever_was_recorded_replays_without_a_difference() {
-    for seed in 0..1_000 {
+    for seed in 0..400 {
         cases::trace(&dice::noise(seed, 400));
     }
 }

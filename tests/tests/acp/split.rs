@@ -23,49 +23,46 @@ fn eager(event: &client::Event) -> Vec<client::Command> {
     use client::Event as E;
     let prompt =
         |session| client::Command::Prompt { tag: Tag(2), session, prompt: vec![ContentBlock::text("é")] };
-    match event {
-        E::Ready(_) => {
-            let setup = SessionSetup::in_directory("/w");
-            vec![client::Command::OpenSession { tag: Tag(1), which: Which::New, setup }]
-        }
-        E::Answered(_, answer) => match &**answer {
-            Answer::SessionOpened { session, .. } => vec![prompt(session.clone())],
-            _ => vec![],
-        },
-        E::PermissionAsked(asked) => {
-            let option = asked.asked.options.first().map_or("", |option| &option.option_id);
-            let outcome = PermissionOutcome::selected(option);
-            vec![client::Command::Answer { request: asked.request, outcome }]
-        }
-        E::TurnEnded(ended) => vec![prompt(ended.session.clone())],
-        _ => vec![],
+    if let E::Ready(_) = event {
+        let setup = SessionSetup::in_directory("/w");
+        vec![client::Command::OpenSession { tag: Tag(1), which: Which::New, setup }]
+    } else if let E::Answered(_, answer) = event
+        && let Answer::SessionOpened { session, .. } = &**answer
+    {
+        vec![prompt(session.clone())]
+    } else if let E::PermissionAsked(asked) = event {
+        let option = asked.asked.options.first().map_or("", |option| &option.option_id);
+        let outcome = PermissionOutcome::selected(option);
+        vec![client::Command::Answer { request: asked.request, outcome }]
+    } else if let E::TurnEnded(ended) = event {
+        vec![prompt(ended.session.clone())]
+    } else {
+        vec![]
     }
 }
 
 /// An application that opens every session and answers every prompt with a word.
 fn terse(event: &agent::Event) -> Vec<agent::Command> {
     use agent::Event as E;
-    match event {
-        E::Requested(asked) => {
-            let reply = match &asked.wanted {
-                Wanted::NewSession(_) => {
-                    Reply::SessionOpened { session: "s".into(), state: Default::default() }
-                }
-                _ => Reply::Done,
-            };
-            vec![agent::Command::Reply { request: asked.request, reply }]
-        }
-        E::Prompted(prompted) => {
-            let turn = prompted.turn;
-            vec![
-                agent::Command::Say { turn, speaker: Speaker::Agent, text: "中".into() },
-                agent::Command::EndTurn { turn, reason: StopReason::EndTurn },
-            ]
-        }
-        _ => vec![],
+    if let E::Requested(asked) = event {
+        let reply = if let Wanted::NewSession(_) = asked.wanted {
+            Reply::SessionOpened { session: "s".into(), state: Default::default() }
+        } else {
+            Reply::Done
+        };
+        vec![agent::Command::Reply { request: asked.request, reply }]
+    } else if let E::Prompted(prompted) = event {
+        let turn = prompted.turn;
+        vec![
+            agent::Command::Say { turn, speaker: Speaker::Agent, text: "中".into() },
+            agent::Command::EndTurn { turn, reason: StopReason::EndTurn },
+        ]
+    } else {
+        vec![]
     }
 }
 
+/// utf8-split-chunk
 #[test]
 fn every_cut_of_short_dialogues_of_a_client() {
     const GREETING: &str = "\u{feff}{\"id\":0,\"result\":{\"protocolVersion\":1}}\r\n";
@@ -112,7 +109,6 @@ fn random_cuts_of_real_transcripts() {
     for (run, seed) in captures("acp").iter().zip(0..) {
         let bytes = dice::noise(seed, 200);
         let mut dice = Dice::new(&bytes);
-        println!("{}", run.name);
         split::some_cuts(&run.spoken(Direction::Out), &mut dice, &Checks::default(), client, eager);
         split::some_cuts(&run.spoken(Direction::In), &mut dice, &Checks::default(), agent, terse);
     }

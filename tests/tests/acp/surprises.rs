@@ -129,11 +129,16 @@ fn surprise_05_updates_follow_the_end_of_a_turn() {
 #[test]
 fn surprise_06_the_history_comes_after_the_answer_that_should_follow_it() {
     let history = |file: &str, moment: Moment| {
-        let is_history = |event: &&Event| match event {
-            Event::Text(text) => text.moment == moment,
-            Event::Updated(updated) => updated.moment == moment,
-            _ => false,
+        let moment_of = |event: &Event| {
+            if let Event::Text(text) = event {
+                Some(text.moment)
+            } else if let Event::Updated(updated) = event {
+                Some(updated.moment)
+            } else {
+                None
+            }
         };
+        let is_history = |event: &&Event| moment_of(event) == Some(moment);
         let told = told(file);
         let answer = position(&told, is_opened);
         (told[..answer].iter().filter(is_history).count(), told[answer..].iter().filter(is_history).count())
@@ -243,10 +248,12 @@ fn surprise_14_tool_calls_are_never_finished() {
         let told = told(file);
         let mut open = BTreeSet::new();
         for updated in updates(&told) {
-            let (id, status) = match &updated.update {
-                Update::ToolCall(call) => (&call.tool_call_id, Some(call.status)),
-                Update::ToolCallUpdate(call) => (&call.tool_call_id, call.status),
-                _ => continue,
+            let (id, status) = if let Update::ToolCall(call) = &updated.update {
+                (&call.tool_call_id, Some(call.status))
+            } else if let Update::ToolCallUpdate(call) = &updated.update {
+                (&call.tool_call_id, call.status)
+            } else {
+                continue;
             };
             if status.is_some_and(ToolStatus::is_final) {
                 open.remove(id)
@@ -390,6 +397,7 @@ fn surprise_25_nobody_answers_a_batch_and_none_is_ever_sent() {
     }
 }
 
+/// id-above-2p53
 #[test]
 fn surprise_26_a_big_id_comes_back_as_its_neighbour() {
     let mut rig = one_session();

@@ -18,14 +18,14 @@ quickcheck! {
 
 #[test]
 fn many_games_of_a_client_and_its_reference() {
-    for seed in 0..500 {
+    for seed in 0..300 {
         model::client(&mut Dice::new(&dice::noise(seed, 200)));
     }
 }
 
 #[test]
 fn many_games_of_an_agent_and_its_reference() {
-    for seed in 0..500 {
+    for seed in 0..300 {
         model::agent(&mut Dice::new(&dice::noise(seed, 200)));
     }
 }

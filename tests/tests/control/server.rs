@@ -195,6 +195,24 @@ fn pipelined_requests_are_handled_one_after_another() {
 }
 
 #[test]
+fn answers_to_requests_asked_ahead_are_sent_together_or_after_a_millisecond() {
+    let (mut bench, link) = serving(config());
+    bench.bytes(link, "{\"command\":\"a\"}\n{\"command\":\"b\"}\n{\"command\":\"c\"}\n");
+    let (a, _) = request(&mut bench);
+    reply(&mut bench, a, "A");
+    let (b, _) = request(&mut bench);
+    assert!(bench.lines(link).is_empty(), "B is about to come");
+    bench.pass(Duration::from_millis(1));
+    assert_eq!(bench.lines(link), [r#"{"ok":true,"result":"A"}"#], "it takes its time");
+    for text in ["B", "C"] {
+        let key = if text == "B" { b } else { request(&mut bench).0 };
+        bench.acks = false;
+        reply(&mut bench, key, text);
+    }
+    assert_eq!(bench.wire(link).outstanding, 2 * r#"{"ok":true,"result":"B"} "#.len(), "one write");
+}
+
+#[test]
 fn ten_thousand_pipelined_requests_are_answered_in_order_and_little_waits() {
     let (mut bench, link) = serving(config());
     bench.acks = false;

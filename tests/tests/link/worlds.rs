@@ -91,7 +91,7 @@ fn every_kind_of_bad_manners_costs_its_graces_and_leaves_nobody_behind() {
     ];
     for (manners, rung, millis) in table {
         let mut world = World::new(Dice::new(&[]), Faults::NONE).logged();
-        world.rude_program("parrot", manners, parrot);
+        world.rude_program("parrot", move |_| manners, parrot);
         let (node, seen) = caller(&world, 1);
         let node = world.add(node);
         if manners.deaf {

@@ -194,22 +194,29 @@ fn the_links_of_a_child_that_is_gone_are_nobodys() {
 fn pass_on(hold: bool, faults: Faults, data: &[u8]) -> (usize, usize) {
     const LINES: usize = 30_000;
     let mut world = World::new(Dice::new(data), faults);
-    world.rude_program("talker", Manners::default(), |now, _| {
-        Node::<Hose>::new(Checked::new(now, (CHECKS, LINES)), |_, (), _| {})
-    });
+    world.rude_program(
+        "talker",
+        |_| Manners::default(),
+        |now, _| Node::<Hose>::new(Checked::new(now, (CHECKS, LINES)), |_, (), _| {}),
+    );
     let heard = Rc::new(Cell::new(0));
     let count = heard.clone();
     let slow = Manners { slow: Duration::from_millis(10), ..Manners::default() };
-    world.rude_program("listener", slow, move |now, _| {
-        let start = Start { how: Some(Open::Given), limits: Limits::default(), graces: Graces::default() };
-        let count = count.clone();
-        Node::<Talk>::new(Checked::new(now, (CHECKS, start)), move |_, heard, _| {
-            if let Heard::Line(line) = heard {
-                assert_eq!(line.as_deref(), Ok(Hose::LINE));
-                count.set(count.get() + 1);
-            }
-        })
-    });
+    world.rude_program(
+        "listener",
+        move |_| slow,
+        move |now, _| {
+            let start =
+                Start { how: Some(Open::Given), limits: Limits::default(), graces: Graces::default() };
+            let count = count.clone();
+            Node::<Talk>::new(Checked::new(now, (CHECKS, start)), move |_, heard, _| {
+                if let Heard::Line(line) = heard {
+                    assert_eq!(line.as_deref(), Ok(Hose::LINE));
+                    count.set(count.get() + 1);
+                }
+            })
+        },
+    );
     let peak = Rc::new(Cell::new(0));
     let told = peak.clone();
     let gateway: Checked<Gateway> = Checked::new(world.now(), (CHECKS, hold));

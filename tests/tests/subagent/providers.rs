@@ -127,3 +127,15 @@ fn a_subagent_is_cancelled_from_another_thread_and_disposed_of_twice() {
     assert_eq!(agent.dispose().cloned(), closed);
     assert_eq!(agent.result().outcome, Outcome::Aborted);
 }
+
+#[test]
+fn a_subagent_that_is_dropped_may_finish_what_it_does_at_the_end_of_its_input() {
+    let dir = TempDir::with_prefix("al").unwrap();
+    let script = format!("'{}'; echo tidy > left", env!("CARGO_BIN_EXE_scripted_agent"));
+    let mut providers = Providers::new(dir.path());
+    providers.add(provider(serde_json::json!({ "command": "/bin/sh", "args": ["-c", script] }))).unwrap();
+    let mut agent = Subagent::start(providers.plan("acp", task(dir.path(), "say done")).unwrap()).unwrap();
+    assert_eq!(agent.result().output, "done");
+    drop(agent);
+    assert_eq!(std::fs::read_to_string(dir.path().join("left")).unwrap(), "tidy\n");
+}

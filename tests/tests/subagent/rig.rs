@@ -12,10 +12,9 @@ use agentline_core::acp::client::Moment;
 use agentline_core::acp::update::Speaker;
 use agentline_core::problem::{Kind, Problem};
 use agentline_core::subagent::{Command, Config, Event, Finished, Outcome, Run};
-use agentline_core::{Machine, Now, Open, Output, Refused, SpawnSpec, Time};
+use agentline_core::{Machine, Now, Output, Refused, SpawnSpec, Time};
 use agentline_tests::scripted::{Exits, Scripted, Start};
-use agentline_tests::world::{Heir, Manners};
-use agentline_tests::{Audit, Checked, Checks, Dice, Faults, Node, World};
+use agentline_tests::{Audit, Checked, Checks, Dice, Faults, Node, World, habits};
 
 /// What is asked of a run, after which of its events; `None` is its start.
 pub(crate) type Play = Box<dyn FnMut(Option<&Event>) -> Option<Command>>;
@@ -69,8 +68,7 @@ pub(crate) const PROGRAM: &str = "scripted_agent";
 pub(crate) fn simulated(config: Config, mut play: Play) -> Seen {
     let mut world = World::new(Dice::new(&[]), Faults::NONE);
     let workspace = config.setup.cwd.clone();
-    let Open::Spawn(spec) = &config.client.open else { panic!("no child") };
-    world.rude_program(PROGRAM, manners(&Start::of(spec)), agent);
+    world.rude_program(PROGRAM, habits::manners, agent);
     let first = play(None);
     let events = Rc::new(RefCell::new(Vec::new()));
     let end = Rc::new(Cell::new(Time::ZERO));
@@ -132,14 +130,6 @@ pub(crate) fn agent(now: Now, spec: &SpawnSpec) -> Node<Scripted> {
     let scripted = Scripted::new(now, Start::of(spec));
     Node::new(Checked::around(scripted, Checks { json: false, ..Checks::default() }), |_, _, _| {})
         .exits(|Exits(status)| Some(*status))
-}
-
-fn manners(start: &Start) -> Manners {
-    Manners {
-        ignores_term: start.has("--trap-term"),
-        heir: start.has("--grandchild").then_some(Heir { ignores_term: false, chats: 0 }),
-        ..Manners::default()
-    }
 }
 
 /// Exactly one result, then exactly one last word; the result holds all that was told before.

@@ -164,11 +164,11 @@ impl Agent {
 
     fn checked(&self, setup: SessionSetup) -> Result<SessionSetup, RpcError> {
         setup.check(self.offers()).map_err(|refused| {
-            if let Refused::NotOffered(what) = refused {
-                RpcError::invalid_params(format!("not offered: {what}"))
+            RpcError::invalid_params(if let Refused::NotOffered(what) = refused {
+                format!("not offered: {what}")
             } else {
-                RpcError::invalid_params(refused.to_string())
-            }
+                refused.to_string()
+            })
         })?;
         if self.sessions.len() >= self.limits.sessions {
             return Err(RpcError::new(code::INTERNAL_ERROR, "too many sessions"));

@@ -156,8 +156,8 @@ impl Agent {
         if !self.client.take(&update) {
             return Err(Refused::NotOffered("that kind of update"));
         }
-        if let Update::ConfigOptions(ConfigOptions { config_options }) = &mut update {
-            *config_options = self.shown_options(std::mem::take(config_options));
+        if let Update::ConfigOptions(list) = &mut update {
+            list.config_options = self.shown_options(std::mem::take(&mut list.config_options));
         }
         let params = SessionUpdate { session_id, update };
         self.link.line_within(self.limits.line, |buf| rpc::notification(buf, method::SESSION_UPDATE, &params))

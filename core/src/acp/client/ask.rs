@@ -155,9 +155,9 @@ impl Client {
                 self.prompt(now, tag, session, &prompt)
             }
             Command::Cancel { session } => self.cancel(now, &session),
-            Command::Answer { request, outcome } => self.answer_permission(now, request, &outcome),
-            Command::Reply { request, result } => self.answer_service(now, request, Ok(&result)),
-            Command::Fail { request, error } => self.answer_service(now, request, Err(&error)),
+            Command::Answer { request, outcome } => self.answer_permission(request, &outcome),
+            Command::Reply { request, result } => self.answer_service(request, Ok(&result)),
+            Command::Fail { request, error } => self.answer_service(request, Err(&error)),
             Command::Call { tag, method, params } => {
                 is_extension(&method, &params)?;
                 self.request_of(now, tag, Wanted::Call, &method, &params)

@@ -12,7 +12,7 @@ use crate::acp::services::{Elicit, ServiceRequest};
 use crate::acp::update::{Chunk, SessionUpdate, Update};
 use crate::acp::{ContentBlock, Json, SessionId, method};
 use crate::link::Link;
-use crate::machine::{Now, Refused};
+use crate::machine::Refused;
 use crate::rpc::{self, Id, RpcError, code};
 
 /// The agent's open requests: each is answered exactly once, by the application or when it is withdrawn.
@@ -205,7 +205,6 @@ impl Client {
 
     pub(super) fn answer_permission(
         &mut self,
-        now: Now,
         key: RequestKey,
         outcome: &PermissionOutcome,
     ) -> Result<(), Refused> {
@@ -219,13 +218,12 @@ impl Client {
         }
         let response = PermissionResponse { outcome: outcome.clone() };
         self.link.line(|buf| rpc::reply(buf, id, &response));
-        self.answered(now, key);
+        self.inbound.open.remove(&key);
         Ok(())
     }
 
     pub(super) fn answer_service(
         &mut self,
-        now: Now,
         key: RequestKey,
         answer: Result<&Json, &RpcError>,
     ) -> Result<(), Refused> {
@@ -236,13 +234,8 @@ impl Client {
             Ok(result) => rpc::reply(buf, id, result),
             Err(error) => rpc::reply_error(buf, id, error),
         })?;
-        self.answered(now, key);
-        Ok(())
-    }
-
-    fn answered(&mut self, now: Now, key: RequestKey) {
         self.inbound.open.remove(&key);
-        self.quiet_since = now.mono;
+        Ok(())
     }
 }
 

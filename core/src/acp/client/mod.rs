@@ -123,15 +123,15 @@ impl Machine for Client {
     }
 
     fn handle(&mut self, now: Now, input: Input<'_>) {
+        if self.owes_us_nothing() {
+            self.quiet_since = now.mono;
+        }
         match input {
             Input::Link(LinkId::FIRST, heard) => {
                 let report = self.link.heard(now, heard, &mut self.out);
                 self.report(now, report);
             }
-            Input::Hold(hold) => {
-                self.link.hold(now, hold, &mut self.out);
-                self.quiet_since = now.mono;
-            }
+            Input::Hold(hold) => self.link.hold(now, hold, &mut self.out),
             Input::Tick | Input::Link(..) | Input::StoreFailed(_) => {}
         }
         let report = self.link.tick(now, &mut self.out);
@@ -141,7 +141,11 @@ impl Machine for Client {
     }
 
     fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+        let waited = self.owes_us_nothing();
         let done = self.obey(now, command);
+        if waited && done.is_ok() {
+            self.quiet_since = now.mono;
+        }
         self.settle(now);
         done
     }
@@ -366,8 +370,12 @@ impl Client {
     fn silence(&self) -> Option<Deadline> {
         let timeout = self.timeouts.silence?;
         let runs = self.sessions.values().any(Session::is_running);
-        let counted = runs && self.inbound.is_empty() && !self.link.is_held();
-        counted.then(|| (self.quiet_since + timeout, "silence during a turn"))
+        (runs && !self.owes_us_nothing()).then(|| (self.quiet_since + timeout, "silence during a turn"))
+    }
+
+    /// Whether its silence is our own doing: a question of its is open, or we do not listen.
+    fn owes_us_nothing(&self) -> bool {
+        !self.inbound.is_empty() || self.link.is_held()
     }
 
     fn cancel_silent(&mut self) {

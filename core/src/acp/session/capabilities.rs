@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::acp::lenient::{as_object, no, offered, or_default};
+use crate::acp::lenient::{as_object, is_default, offered, or_default};
 use crate::acp::update::{ToolContent, Update};
 use crate::acp::{ContentBlock, Json};
 
@@ -11,25 +11,35 @@ use crate::acp::{ContentBlock, Json};
 #[serde(rename_all = "camelCase")]
 pub struct ClientCapabilities {
     /// Reading and writing files.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "FileSystem::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub fs: FileSystem,
     /// All five `terminal/*` methods.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "no")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub terminal: bool,
     /// Logins that the client runs itself.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "ClientAuth::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub auth: ClientAuth,
     /// What it takes of a session beyond the baseline.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "ClientSessions::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub session: ClientSessions,
     /// Asking the user.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Elicitation::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub elicitation: Elicitation,
     /// Plans by id: `plan_update` and `plan_removed`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub plan: bool,
     /// Agents of the agent: `subagent_update`, `session_message`, and links to their sessions.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub subagents: bool,
     /// Extension data.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -80,12 +90,6 @@ pub struct FileSystem {
     pub write_text_file: bool,
 }
 
-impl FileSystem {
-    const fn is_empty(&self) -> bool {
-        !self.read_text_file && !self.write_text_file
-    }
-}
-
 /// Which logins a client runs itself.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ClientAuth {
@@ -94,62 +98,63 @@ pub struct ClientAuth {
     pub terminal: bool,
 }
 
-impl ClientAuth {
-    const fn is_empty(&self) -> bool {
-        !self.terminal
-    }
-}
-
 /// What a client takes of a session beyond the baseline.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientSessions {
     /// Further types of config options.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "OptionTypes::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub config_options: OptionTypes,
     /// `notice` updates.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub notices: bool,
     /// `compaction_update` and `compaction_summary_chunk`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub compaction: bool,
-}
-
-impl ClientSessions {
-    const fn is_empty(&self) -> bool {
-        self.config_options.is_empty() && !self.notices && !self.compaction
-    }
 }
 
 /// Types of config options beside `select`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct OptionTypes {
     /// `boolean`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub boolean: bool,
-}
-
-impl OptionTypes {
-    const fn is_empty(&self) -> bool {
-        !self.boolean
-    }
 }
 
 /// How a client can ask its user.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Elicitation {
     /// By a form.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub form: bool,
     /// By a page to visit.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub url: bool,
-}
-
-impl Elicitation {
-    const fn is_empty(&self) -> bool {
-        !self.form && !self.url
-    }
 }
 
 /// What an agent offers to a client.
@@ -220,19 +225,44 @@ pub struct McpCapabilities {
 #[serde(rename_all = "camelCase")]
 pub struct SessionCapabilities {
     /// `session/list`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub list: bool,
     /// `session/delete`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub delete: bool,
     /// `session/resume`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub resume: bool,
     /// `session/close`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub close: bool,
     /// `additionalDirectories` may be given.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub additional_directories: bool,
     /// Which `systemPrompt` may be given.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
@@ -243,7 +273,7 @@ pub struct SessionCapabilities {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct SystemPromptSupport {
     /// Further modes.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "SystemPromptModes::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub mode: SystemPromptModes,
 }
 
@@ -256,21 +286,20 @@ pub struct SystemPromptModes {
         default,
         deserialize_with = "offered",
         serialize_with = "as_object",
-        skip_serializing_if = "no"
+        skip_serializing_if = "is_default"
     )]
     pub replace: bool,
-}
-
-impl SystemPromptModes {
-    const fn is_empty(&self) -> bool {
-        !self.replace
-    }
 }
 
 /// What an agent offers about logins.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct AgentAuth {
     /// `logout`.
-    #[serde(default, deserialize_with = "offered", serialize_with = "as_object", skip_serializing_if = "no")]
+    #[serde(
+        default,
+        deserialize_with = "offered",
+        serialize_with = "as_object",
+        skip_serializing_if = "is_default"
+    )]
     pub logout: bool,
 }

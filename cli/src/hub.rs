@@ -1,0 +1,191 @@
+//! `agentline hub`: the hub, or any other server of the control protocol, from outside.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use agentline_blocking::{Driver, Handle};
+use agentline_core::control::client::{Command, Config, Event, Lost};
+use agentline_core::control::{Answer, Client, Request, galley_socket};
+use agentline_core::problem::{Kind, Phase, Problem};
+use agentline_core::rpc::Json;
+use agentline_core::{Address, OpenError, Refused, Tag};
+use clap::{Args, Subcommand};
+
+use crate::args::{Format, Global};
+use crate::find;
+use crate::output::{In, Notes, Out, plain};
+use crate::prompt::usage;
+use crate::signals::{self, Ask};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Hub {
+    /// Send one command and print what is answered; a stream is followed to its end
+    #[command(after_help = "\
+Examples:
+  agentline hub call ping
+  agentline hub call sessions.list '{\"archived\":false}'
+  agentline hub call --socket /tmp/galley-501.sock session.watch '{\"sessionId\":\"s-1\"}'
+
+Prints the result, or the data of each frame; with --json the server's own lines.
+
+Exit codes:
+  0 answered  1 failed  2 wrong arguments  3 not found  4 cannot reach the server
+  5 runner trouble  130 ended by Ctrl-C")]
+    Call(Call),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    /// A dotted name
+    command: String,
+    /// Its arguments
+    #[arg(value_name = "JSON", default_value = "{}", value_parser = json)]
+    args: Json,
+    /// The server's socket [default: AGENTLINE_SOCKET, else the hub's]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+pub(crate) fn run(verb: &Hub, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
+    match verb {
+        Hub::Call(args) => call(args, global, notes),
+    }
+}
+
+fn json(text: &str) -> Result<Json, serde_json::Error> {
+    serde_json::from_str(text)
+}
+
+/// Sends one request, and shows its answer until that is complete.
+fn call(args: &Call, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
+    let server = Server::of(args.socket.as_deref())?;
+    let request = Request { command: args.command.clone(), args: Some(args.args.clone()) };
+    let ends = Arc::default();
+    let mut driver = start(&server, &ends)
+        .map_err(|error| Problem::new(Phase::Connect, Kind::Internal, error.to_string()))?;
+    match driver.command(Command::Call(Tag::default(), request)) {
+        // Where nobody listens it is over already, and the last event says so.
+        Ok(()) | Err(Refused::Closed) => {}
+        Err(refused) => return Err(usage(refused.to_string())),
+    }
+    let mut show = Show { out: Out::default(), global, notes };
+    while let Some(event) = driver.next() {
+        let done = match event {
+            Event::Answered(_, answer) => show.answer(&answer),
+            Event::Lost(_, Lost::Closed) => Some(ends.load(Ordering::Relaxed)),
+            Event::Lost(_, lost) => {
+                // What came before is shown before the problem; that nobody reads it is no other problem.
+                let _ = show.out.flush();
+                return Err(server.lost(lost));
+            }
+            Event::Unexpected { why, line } => {
+                notes.line(&format!("! {why}: {}", plain(&line)));
+                None
+            }
+            Event::Closed(obituary) => match obituary.failed {
+                Some(error) => return Err(server.lost(Lost::Unreachable(error))),
+                None => None,
+            },
+        };
+        let flushed = if done.is_some() || !driver.is_ready() { show.out.flush() } else { Ok(()) };
+        match (done, flushed) {
+            // Whoever has closed our stdout has read enough.
+            (_, Err(_)) => return Ok(ExitCode::SUCCESS),
+            (Some(code), Ok(())) => return Ok(ExitCode::from(code)),
+            (None, Ok(())) => {}
+        }
+    }
+    Ok(ExitCode::from(ends.load(Ordering::Relaxed)))
+}
+
+/// Connects. `ends`: the exit code, if a signal ends us: closing the connection is how a stream is cancelled.
+fn start(server: &Server, ends: &Arc<AtomicU8>) -> io::Result<Driver<Client>> {
+    let driver = Driver::<Client>::new(Config::connect(Address(server.path.clone())))?;
+    let ends = Arc::clone(ends);
+    signals::on_each(driver.handle(), move |client: &mut Handle<Client>, ask| {
+        let code = match ask {
+            Ask::Interrupt => 130,
+            Ask::Terminate => 143,
+            Ask::HangUp => 129,
+        };
+        ends.store(code, Ordering::Relaxed);
+        // Refused when it is over anyway.
+        let _ = client.command(Command::Close);
+    })?;
+    Ok(driver)
+}
+
+/// Shows answers.
+struct Show<'a> {
+    out: Out,
+    global: Global,
+    notes: &'a Notes,
+}
+
+impl Show<'_> {
+    /// Shows one, and returns the exit code if it was the last.
+    fn answer(&mut self, answer: &Answer) -> Option<u8> {
+        match (self.global.format(), answer) {
+            (Format::Json, _) => self.out.write(&format!("{answer}\n")),
+            (Format::Text, Answer::Reply(json) | Answer::Frame(json)) => {
+                self.out.write(&format!("{}\n", json.get()));
+            }
+            (Format::Text, Answer::Fail(failure)) => {
+                let cross = In(self.notes.paint().bad, "✗");
+                self.notes.line(&format!("{cross} {}", plain(&failure.to_string())));
+            }
+            (Format::Text, Answer::End(_)) if self.global.quiet => {}
+            (Format::Text, Answer::End(reason)) => {
+                self.notes.line(&format!("◦ the stream has ended: {}", plain(reason)));
+            }
+        }
+        match answer {
+            Answer::Reply(_) | Answer::End(_) => Some(0),
+            Answer::Fail(failure) => Some(failure.tag.exit_code()),
+            Answer::Frame(_) => None,
+        }
+    }
+}
+
+/// Whom we talk to.
+struct Server {
+    path: PathBuf,
+    /// Nobody chose another one.
+    is_ours: bool,
+}
+
+impl Server {
+    fn of(given: Option<&Path>) -> Result<Self, Problem> {
+        let chosen = || std::env::var_os("AGENTLINE_SOCKET").filter(|path| !path.is_empty());
+        match given.map(Into::into).or_else(|| chosen().map(PathBuf::from)) {
+            Some(path) => Ok(Self { path, is_ours: false }),
+            None => Ok(Self { path: find::folders()?.control_socket(), is_ours: true }),
+        }
+    }
+
+    /// Why no answer comes, and what to try.
+    fn lost(&self, lost: Lost) -> Problem {
+        let absent = matches!(lost, Lost::Unreachable(OpenError::NotFound | OpenError::Refused));
+        let path = self.path.display();
+        let message = match lost {
+            Lost::Unreachable(_) if absent && self.is_ours => format!("the hub is not running: no {path}"),
+            Lost::Unreachable(error) => format!("cannot connect to {path}: {error}"),
+            Lost::TimedOut | Lost::Ended | Lost::Closed => lost.to_string(),
+        };
+        let problem = Problem::new(Phase::Connect, Kind::Unreachable, message);
+        if !(absent && self.is_ours) {
+            return problem;
+        }
+        let us = rustix::process::getuid().as_raw();
+        let galley = galley_socket(std::env::var_os("TMPDIR").as_deref(), us);
+        problem.hint(match galley.exists() {
+            true => {
+                format!("agentline hub run, or --socket {} for the Galley that is there", galley.display())
+            }
+            false => "agentline hub run".to_owned(),
+        })
+    }
+}

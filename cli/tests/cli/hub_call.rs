@@ -1,0 +1,225 @@
+//! `hub call`: answers as they came, streams to their end, and exit codes by tag.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixListener;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use agentline_core::Address;
+use agentline_core::control::Server;
+use agentline_core::control::server::{Config, Event};
+use agentline_tests::control::Desk;
+use agentline_tests::runtimes::{Blocking, Runtime};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::rig::{Bench, Running, done, text};
+
+/// A server in this process, and what it heard.
+struct Hub {
+    bench: Bench,
+    told: Receiver<String>,
+}
+
+impl Hub {
+    fn new() -> Self {
+        let bench = Bench::new();
+        let (tell, told) = channel();
+        let config = Config::new(Address(bench.path("run/control.sock")));
+        thread::spawn(move || {
+            let mut desk = Desk::default();
+            Blocking::run::<Server>(config, Vec::new(), |event, say| {
+                let news = match &event {
+                    Event::Listening => "listening",
+                    Event::Requested(_, request) => &request.command,
+                    Event::Abandoned(_) => "abandoned",
+                    Event::Closed(_) => "closed",
+                };
+                // Nobody listens any more when the test is over.
+                let _ = tell.send(news.to_owned());
+                desk.on(event, say);
+            });
+        });
+        let hub = Self { bench, told };
+        hub.until("listening");
+        hub
+    }
+
+    fn until(&self, news: &str) {
+        while self.told.recv_timeout(Duration::from_secs(30)).expect(news) != news {}
+    }
+
+    fn call(&self, args: &[&str]) -> Command {
+        let mut command = self.bench.agentline(&["hub", "call"]);
+        command.args(args).env("AGENTLINE_SOCKET", self.bench.path("run/control.sock"));
+        command
+    }
+}
+
+#[test]
+fn a_result_is_printed_as_it_came() {
+    let hub = Hub::new();
+    for (args, out) in [
+        (&["echo", "{\"b\": 1, \"a\":\"é\"}"][..], "{\"b\": 1, \"a\":\"é\"}\n"),
+        (&["echo", "null"], "null\n"),
+        (&["echo"], "{}\n"),
+        (&["echo", "[1,\n2]"], "[1, 2]\n"),
+        (&["--json", "echo", "{\"a\": 1}"], "{\"ok\":true,\"result\":{\"a\": 1}}\n"),
+    ] {
+        let ended = done(&mut hub.call(args));
+        assert_eq!((ended.code, &*ended.out, &*ended.err), (Some(0), out, ""), "{args:?}");
+    }
+}
+
+#[test]
+fn a_stream_is_followed_to_its_end() {
+    let hub = Hub::new();
+    for (args, err) in [
+        (&["burst", "3"][..], "◦ the stream has ended: completed\n"),
+        (&["burst", "3", "-q"], ""),
+        (&["burst", "2000"], "◦ the stream has ended: completed\n"),
+    ] {
+        let ended = done(&mut hub.call(args));
+        assert_eq!((ended.code, &*ended.err), (Some(0), err), "{args:?}");
+        let frames = ended.objects();
+        let last = args[1].parse::<u64>().unwrap() - 1;
+        assert!(frames.iter().any(|frame| frame["n"] == last || frame["kind"] == "lagged"), "{args:?}");
+    }
+    let frames = done(&mut hub.call(&["burst", "2", "--json"])).objects();
+    assert_eq!((&frames[1]["stream"], &frames[1]["data"]["n"]), (&json!("event"), &json!(1)));
+    assert_eq!(frames[2..], [json!({"stream": "end", "reason": "completed"})]);
+}
+
+#[test]
+fn a_failure_ends_with_the_code_of_its_tag() {
+    let hub = Hub::new();
+    for (args, code, err) in [
+        (&["fail"][..], 3, "✗ there is none (not_found)\n"),
+        (&["no.such"], 1, "✗ unknown command 'no.such' (unknown_command)\n"),
+    ] {
+        let ended = done(&mut hub.call(args));
+        assert_eq!((ended.code, &*ended.out, &*ended.err), (Some(code), "", err), "{args:?}");
+    }
+    let ended = done(&mut hub.call(&["burst", "\"many\""]));
+    assert!(ended.code == Some(2) && ended.err.ends_with("(invalid_args)\n"), "{ended:?}");
+    let ended = done(&mut hub.call(&["--json", "fail"]));
+    assert_eq!(ended.code, Some(3));
+    assert_eq!(ended.out, "{\"ok\":false,\"error\":\"not_found\",\"message\":\"there is none\"}\n");
+}
+
+#[test]
+fn ctrl_c_ends_a_stream_and_the_server_notices() {
+    let hub = Hub::new();
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let call = Running::new(&mut hub.call(&["watch"]));
+        hub.until("watch");
+        call.signal(signal);
+        hub.until("abandoned");
+        let (status, out, err) = call.end();
+        assert_eq!((status.code(), &*out, &*err), (Some(code), "", ""));
+    }
+    let call = Running::new(&mut hub.call(&["later"]));
+    hub.until("later");
+    call.signal(Signal::INT);
+    assert_eq!(call.end().0.code(), Some(130), "nor is an answer waited for");
+}
+
+#[test]
+fn whoever_stops_reading_has_read_enough() {
+    let hub = Hub::new();
+    let mut call = Running::new(&mut hub.call(&["watch"]));
+    hub.until("watch");
+    call.hang_up();
+    assert_eq!(done(&mut hub.call(&["publish"])).out, "1\n");
+    let (status, _, err) = call.end();
+    assert_eq!((status.code(), &*err), (Some(0), ""));
+    hub.until("abandoned");
+}
+
+#[test]
+fn a_frame_is_shown_when_it_comes() {
+    let hub = Hub::new();
+    let mut call = Running::new(&mut hub.call(&["watch", "--json"]));
+    hub.until("watch");
+    done(&mut hub.call(&["publish"]));
+    call.until_some(|frame| frame["data"]["n"] == 0);
+    done(&mut hub.call(&["stop"]));
+    let (status, out, _) = call.end();
+    assert_eq!((status.code(), &*out), (Some(0), "{\"stream\":\"end\",\"reason\":\"stopped\"}\n"));
+}
+
+#[test]
+fn where_no_hub_runs_the_command_that_starts_it_is_named() {
+    let bench = Bench::new();
+    let socket = bench.path("home/.local/state/agentline/control.sock");
+    let ended = done(&mut bench.agentline(&["hub", "call", "ping"]));
+    let err = format!("✗ the hub is not running: no {}\n  try: agentline hub run\n", text(&socket));
+    assert_eq!((ended.code, &*ended.out, ended.err), (Some(4), "", err));
+
+    let ended = done(&mut bench.agentline(&["hub", "call", "--json", "ping"]));
+    let object: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!((ended.code, &object["exitCode"], &*ended.err), (Some(4), &json!(4), ""));
+    assert_eq!((&object["type"], &object["schemaVersion"]), (&json!("error"), &json!(1)));
+    assert_eq!(
+        object["error"],
+        json!({
+            "phase": "connect",
+            "kind": "unreachable",
+            "message": format!("the hub is not running: no {}", text(&socket)),
+            "hint": "agentline hub run",
+            "retryable": true,
+        })
+    );
+
+    // A user who has a Galley may mean that.
+    let uid = rustix::process::getuid().as_raw();
+    let galley = bench.file(&format!("galley-{uid}.sock"), "");
+    let ended = done(bench.agentline(&["hub", "call", "ping"]).env("TMPDIR", bench.path("")));
+    assert!(ended.err.contains(&format!("or --socket {} for", text(&galley))), "{ended:?}");
+}
+
+#[test]
+fn a_socket_that_was_chosen_is_the_only_one_tried() {
+    let hub = Hub::new();
+    let file = hub.bench.file("file", "a user's file");
+    for (path, why) in [
+        ("/no/such.sock", "not found"),
+        (text(&file), "not a socket"),
+        (&*format!("/{}", "x".repeat(200)), "the socket path is too long"),
+    ] {
+        let ended = done(&mut hub.call(&["ping", "--socket", path]));
+        assert_eq!(ended.code, Some(4), "{ended:?}");
+        assert_eq!(ended.err, format!("✗ cannot connect to {path}: {why}\n"));
+    }
+    let path = hub.bench.path("run/control.sock");
+    let mut call = hub.bench.agentline(&["hub", "call", "echo", "--socket", text(&path)]);
+    assert_eq!(done(call.env("AGENTLINE_SOCKET", "/no/such.sock")).out, "{}\n");
+}
+
+#[test]
+fn a_server_that_hangs_up_is_told_behind_what_it_said() {
+    for (answer, out) in [("", ""), ("{\"stream\":\"event\",\"data\":7}\n", "7\n")] {
+        let bench = Bench::new();
+        let path = bench.path("sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let server = thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            BufReader::new(client.try_clone().unwrap()).read_line(&mut String::new()).unwrap();
+            client.write_all(answer.as_bytes()).unwrap();
+        });
+        let ended = done(&mut bench.agentline(&["hub", "call", "--socket", text(&path), "x"]));
+        server.join().unwrap();
+        assert_eq!((ended.code, &*ended.out), (Some(4), out));
+        assert_eq!(ended.err, "✗ the connection ended before the answer\n");
+    }
+}
+
+#[test]
+fn arguments_that_are_no_json_are_refused_before_anything_is_sent() {
+    let hub = Hub::new();
+    let ended = done(&mut hub.call(&["echo", "{a:1}"]));
+    assert_eq!((ended.code, &*ended.out), (Some(2), ""), "{ended:?}");
+    assert!(hub.told.try_recv().is_err());
+}

@@ -1,0 +1,40 @@
+//! A server of the control protocol: `control_server PATH`, then `agentline hub call --socket PATH ping`.
+
+use agentline_blocking::Driver;
+use agentline_core::control::server::{Command, Config, Event};
+use agentline_core::control::{Answer, Failure, Server};
+use agentline_core::{Address, OpenError};
+
+#[derive(serde::Serialize)]
+struct Pong {
+    pong: bool,
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = std::env::args_os().nth(1).ok_or("usage: control_server PATH")?;
+    let mut driver = Driver::<Server>::new(Config::new(Address(path.into())))?;
+    while let Some(event) = driver.next() {
+        let (key, request) = match event {
+            Event::Requested(key, request) => (key, request),
+            Event::Closed(failed) => return failed.map_or(Ok(()), |error: OpenError| Err(error.into())),
+            Event::Listening | Event::Abandoned(_) => continue,
+        };
+        let say = |answer| {
+            // Refused: the client is gone, and nobody waits.
+            let _ = driver.command(Command::Answer(key, answer));
+        };
+        match &*request.command {
+            "ping" => say(Answer::reply(&Pong { pong: true })),
+            "echo" => say(Answer::reply(&request.args)),
+            "count" => match request.decode::<u32>() {
+                Ok(to) => {
+                    (1..=to).for_each(|n| say(Answer::frame(&n)));
+                    say(Answer::End("completed".to_owned()));
+                }
+                Err(failure) => say(Answer::Fail(failure)),
+            },
+            other => say(Answer::Fail(Failure::unknown_command(other))),
+        }
+    }
+    Ok(())
+}

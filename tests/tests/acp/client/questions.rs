@@ -1,0 +1,158 @@
+//! What an agent asks.
+
+use super::*;
+
+/// hidden-permission-timeout
+#[test]
+fn a_permission_has_no_clock() {
+    let mut rig = one_session();
+    rig.command(prompt(7)).unwrap();
+    rig.hear(&ask("0"));
+    rig.told();
+    rig.wait(Duration::from_secs(24 * 3600));
+    assert_eq!(rig.told(), []);
+}
+
+/// lossy-option-id
+#[test]
+fn only_an_offered_option_answers_a_permission_and_only_once() {
+    let mut rig = one_session();
+    rig.command(prompt(7)).unwrap();
+    rig.hear(&ask("\"a\\u00e9\""));
+    let request = keys(&rig.told())[0];
+    rig.written();
+    let answer = |option: &str| Command::Answer { request, outcome: PermissionOutcome::selected(option) };
+    assert!(matches!(rig.command(answer("Yes")), Err(Refused::Invalid(_))));
+    assert_eq!(rig.command(Command::Reply { request, result: empty() }), Err(Refused::Unknown));
+    assert_eq!(rig.command(answer("n")), Ok(()));
+    // The id comes back byte for byte.
+    assert_eq!(
+        rig.line(),
+        r#"{"jsonrpc":"2.0","id":"a\u00e9","result":{"outcome":{"outcome":"selected","optionId":"n"}}}"#
+    );
+    assert_eq!(rig.command(answer("y")), Err(Refused::Unknown));
+}
+
+/// cancel-while-policy-thinks
+#[test]
+fn a_question_that_the_agent_withdraws_is_answered_once() {
+    let mut config = given();
+    config.capabilities.fs.read_text_file = true;
+    let mut rig = Rig::<Client>::with_sessions(config, &["s"]);
+    rig.command(prompt(7)).unwrap();
+    rig.hear(&ask("0"));
+    rig.hear(
+        r#"{"jsonrpc":"2.0","id":1,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}"#,
+    );
+    let asked = keys(&rig.told());
+    rig.written();
+    for id in [0, 1, 1, 0] {
+        rig.hear(&format!(
+            r#"{{"jsonrpc":"2.0","method":"$/cancel_request","params":{{"requestId":{id}}}}}"#
+        ));
+    }
+    assert_eq!(
+        rig.written(),
+        [
+            r#"{"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"cancelled"}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32800,"message":"request cancelled"}}"#,
+        ]
+    );
+    assert_eq!(rig.told(), [Event::Withdrawn(asked[0]), Event::Withdrawn(asked[1])]);
+    let late = Command::Answer { request: asked[0], outcome: PermissionOutcome::selected("y") };
+    assert_eq!(rig.command(late), Err(Refused::Unknown));
+}
+
+#[test]
+fn an_id_that_is_open_cannot_be_used_again_but_ids_of_both_directions_do_not_meet() {
+    let mut rig = one_session();
+    rig.command(prompt(7)).unwrap();
+    rig.written();
+    // Our prompt has id 2 as well.
+    rig.hear(&ask("2"));
+    assert_eq!(keys(&rig.told()).len(), 1);
+    rig.hear(&ask("2"));
+    assert!(rig.line().contains("-32600"));
+    assert_eq!(rig.told(), []);
+    rig.hear(&ask("\"2\""));
+    assert_eq!(keys(&rig.told()).len(), 1);
+}
+
+#[test]
+fn too_many_questions_at_once_are_refused_one_by_one() {
+    let limits = Limits { peer_requests: 2, ..Limits::default() };
+    let mut rig = Rig::<Client>::with_sessions(Config { limits, ..given() }, &["s"]);
+    for id in 0..3 {
+        rig.hear(&ask(&id.to_string()));
+    }
+    assert!(rig.line().contains(r#""id":2,"error":{"code":-32603"#));
+    assert_eq!(keys(&rig.told()).len(), 2);
+}
+
+#[test]
+fn what_was_offered_is_asked_of_the_application() {
+    let mut config = given();
+    config.capabilities.fs.read_text_file = true;
+    config.capabilities.fs.write_text_file = true;
+    config.capabilities.terminal = true;
+    config.capabilities.elicitation.form = true;
+    config.extensions = vec!["craft/drainMidTurnQueue".into()];
+    let mut rig = Rig::<Client>::with_sessions(config, &["s"]);
+    let wanted = [
+        r#""fs/read_text_file","params":{"sessionId":"s","path":"/f","line":null,"limit":3}"#,
+        r#""fs/write_text_file","params":{"sessionId":"s","path":"/f","content":""}"#,
+        r#""terminal/create","params":{"sessionId":"s","command":"ls","args":null,"env":[{"name":"A","value":"1"}]}"#,
+        r#""terminal/output","params":{"sessionId":"s","terminalId":"t"}"#,
+        r#""terminal/wait_for_exit","params":{"sessionId":"s","terminalId":"t"}"#,
+        r#""terminal/kill","params":{"sessionId":"s","terminalId":"t"}"#,
+        r#""terminal/release","params":{"sessionId":"s","terminalId":"t"}"#,
+        r#""elicitation/create","params":{"sessionId":"s","mode":"form","message":"?","requestedSchema":{"type":"object"}}"#,
+        r#""craft/drainMidTurnQueue""#,
+    ];
+    for (id, wanted) in wanted.iter().enumerate() {
+        rig.hear(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{wanted}}}"#));
+        let asked = keys(&rig.told());
+        let [request] = asked[..] else { panic!("{wanted}: {:?}", rig.written()) };
+        rig.command(Command::Reply { request, result: empty() }).unwrap();
+        assert_eq!(rig.line(), format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
+    }
+    let refused = [
+        r#""fs/read_text_file","params":{"sessionId":"s","path":"/f","line":-1}"#,
+        r#""fs/read_text_file","params":{"sessionId":"s"}"#,
+        r#""fs/write_text_file","params":{"sessionId":"s","path":"/f"}"#,
+        r#""terminal/create","params":{"sessionId":"s","command":"ls","cwd":5}"#,
+        r#""terminal/create","params":{"sessionId":"s","command":"ls","args":[1]}"#,
+        r#""elicitation/create","params":{"sessionId":"s","mode":"url","message":"?"}"#,
+    ];
+    for wanted in refused {
+        rig.hear(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":{wanted}}}"#));
+        assert!(rig.line().contains("-32602"), "{wanted}");
+        assert_eq!(keys(&rig.told()).len(), 0, "{wanted}");
+    }
+}
+
+#[test]
+fn an_option_of_an_unknown_kind_can_be_chosen_and_is_never_taken_for_a_yes() {
+    let mut rig = one_session();
+    rig.hear(r#"{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":" ","name":"N","kind":"allow_for_day"}]}}"#);
+    let Event::PermissionAsked(asked) = rig.event() else { panic!("not asked") };
+    assert!(!asked.asked.options[0].kind.allows());
+    let outcome = PermissionOutcome::selected(" ");
+    assert_eq!(rig.command(Command::Answer { request: asked.request, outcome }), Ok(()));
+}
+
+/// permission-wait-stops-reading
+#[test]
+fn updates_are_read_while_a_question_is_open() {
+    let mut rig = one_session();
+    rig.command(prompt(7)).unwrap();
+    rig.hear(&ask("0"));
+    let request = keys(&rig.told())[0];
+    rig.written();
+    for n in 0..1000 {
+        rig.hear(&text("s", &n.to_string()));
+    }
+    assert_eq!(rig.told().len(), 1000);
+    rig.command(Command::Answer { request, outcome: PermissionOutcome::selected("y") }).unwrap();
+    assert!(rig.line().contains(r#""optionId":"y""#));
+}

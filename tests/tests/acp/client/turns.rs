@@ -1,0 +1,228 @@
+//! Turns, and their ends of every kind.
+
+use super::*;
+
+/// last-line-without-lf
+#[test]
+fn a_turn_ends_with_the_last_line_though_it_has_no_end() {
+    let mut rig = one_session();
+    rig.command(prompt(7)).unwrap();
+    rig.link(Heard::Bytes(result(2, r#"{"stopReason":"end_turn"}"#).as_bytes()));
+    assert_eq!(rig.told(), []);
+    rig.link(Heard::Eof);
+    assert_eq!(ends(&rig.told()), [(7, Ok(StopReason::EndTurn))]);
+}
+
+/// truncated-final-record-exit-0
+#[test]
+fn a_stream_that_breaks_off_within_a_line_ends_the_turn_as_disconnected() {
+    let mut rig = one_session();
+    rig.command(prompt(7)).unwrap();
+    rig.link(Heard::Bytes(br#"{"jsonrpc":"2.0","id":2,"resu"#));
+    rig.link(Heard::Eof);
+    let told = rig.told();
+    assert_eq!(word(&told[0]), "bad line: not JSON");
+    assert_eq!(ends(&told), [(7, Err(Failure::Disconnected))]);
+}
+
+/// reply-and-update-same-read
+#[test]
+fn text_and_answer_in_one_read_come_out_in_order() {
+    let mut rig = one_session();
+    rig.command(prompt(7)).unwrap();
+    let both = format!("{}\n{}\n", text("s", "done"), result(2, r#"{"stopReason":"end_turn"}"#));
+    rig.link(Heard::Bytes(both.as_bytes()));
+    assert_eq!(rig.told().iter().map(word).collect::<Vec<_>>(), ["text done", "ended 7 end_turn"]);
+}
+
+/// completion-before-state-reset
+#[test]
+fn a_prompt_can_follow_at_once_on_the_end_of_a_turn() {
+    let mut rig = one_session();
+    rig.command(prompt(7)).unwrap();
+    rig.hear(&result(2, r#"{"stopReason":"end_turn"}"#));
+    assert_eq!(rig.command(prompt(7)), Ok(()));
+}
+
+/// cancel-hits-next-prompt
+#[test]
+fn a_cancel_tells_the_agent_first_and_then_gives_up_its_questions() {
+    let mut rig = one_session();
+    rig.command(prompt(7)).unwrap();
+    rig.hear(&ask("0"));
+    rig.hear(&ask("\"u-1\""));
+    let asked = keys(&rig.told());
+    rig.written();
+    rig.command(cancel()).unwrap();
+    assert_eq!(
+        rig.written(),
+        [
+            r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#,
+            r#"{"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"cancelled"}}}"#,
+            r#"{"jsonrpc":"2.0","id":"u-1","result":{"outcome":{"outcome":"cancelled"}}}"#,
+        ]
+    );
+    assert_eq!(rig.told(), asked.iter().map(|key| Event::Withdrawn(*key)).collect::<Vec<_>>());
+    let outcome = PermissionOutcome::selected("y");
+    assert_eq!(rig.command(Command::Answer { request: asked[0], outcome }), Err(Refused::Unknown));
+    // A question that was on its way gets the same answer, and nobody is asked.
+    rig.hear(&ask("5"));
+    assert_eq!(rig.line(), r#"{"jsonrpc":"2.0","id":5,"result":{"outcome":{"outcome":"cancelled"}}}"#);
+    assert_eq!(rig.told(), []);
+    // Once per turn: a second cancel could hit the turn after this one.
+    assert_eq!(rig.command(cancel()), Ok(()));
+    assert_eq!(rig.written(), [""; 0]);
+    // The agent was faster: its own end counts.
+    rig.hear(&result(2, r#"{"stopReason":"end_turn"}"#));
+    assert_eq!(ends(&rig.told()), [(7, Ok(StopReason::EndTurn))]);
+    rig.command(prompt(8)).unwrap();
+    rig.hear(&ask("6"));
+    assert_eq!(keys(&rig.told()).len(), 1);
+}
+
+#[test]
+fn a_cancelled_prompt_may_be_answered_as_a_cancelled_request() {
+    let mut rig = one_session();
+    rig.command(prompt(7)).unwrap();
+    rig.command(cancel()).unwrap();
+    rig.hear(&error(2, code::CANCELLED));
+    assert_eq!(ends(&rig.told()), [(7, Ok(StopReason::Cancelled))]);
+    // Of its own accord it is a failure like any other.
+    rig.command(prompt(8)).unwrap();
+    rig.hear(&error(3, code::CANCELLED));
+    assert!(matches!(&ends(&rig.told())[..], [(8, Err(Failure::Rpc(_)))]));
+}
+
+/// cancel-wedges-session
+#[test]
+fn a_turn_that_was_given_up_asks_nobody_any_more() {
+    let mut rig = one_session();
+    rig.command(prompt(7)).unwrap();
+    rig.command(cancel()).unwrap();
+    rig.wait(Duration::from_secs(5));
+    assert_eq!(ends(&rig.told()), [(7, Err(Failure::Unconfirmed))]);
+    rig.written();
+    rig.hear(&ask("5"));
+    assert_eq!(rig.line(), r#"{"jsonrpc":"2.0","id":5,"result":{"outcome":{"outcome":"cancelled"}}}"#);
+    // The late answer is nobody's, and ends it.
+    rig.hear(&result(2, r#"{"stopReason":"cancelled"}"#));
+    assert_eq!(word(&rig.event()), "orphan 2");
+    rig.hear(&ask("6"));
+    assert_eq!(keys(&rig.told()).len(), 1);
+}
+
+#[test]
+fn silence_during_a_turn_is_counted_from_the_last_word_of_either_side() {
+    let timeouts = Timeouts { silence: Some(Duration::from_secs(10)), ..Timeouts::default() };
+    let mut rig = Rig::<Client>::with_sessions(Config { timeouts, ..given() }, &["s"]);
+    rig.wait(Duration::from_secs(60));
+    rig.command(prompt(7)).unwrap();
+    rig.hear(&ask("0"));
+    // The user thinks about it for an hour.
+    rig.wait(Duration::from_secs(3600));
+    let request = keys(&rig.told())[0];
+    rig.command(Command::Answer { request, outcome: PermissionOutcome::selected("y") }).unwrap();
+    rig.wait(Duration::from_secs(9));
+    assert_eq!(rig.told(), []);
+    // The reader of our events is full for an hour.
+    rig.input(Input::Hold(true));
+    rig.wait(Duration::from_secs(3600));
+    rig.input(Input::Hold(false));
+    rig.wait(Duration::from_secs(9));
+    assert_eq!(rig.told(), []);
+    rig.written();
+    rig.wait(Duration::from_secs(1));
+    assert_eq!(ends(&rig.told()), [(7, Err(Failure::Silent))]);
+    assert_eq!(rig.line(), r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#);
+}
+
+#[test]
+fn to_withdraw_a_prompt_is_to_cancel_its_turn() {
+    let mut rig = one_session();
+    rig.command(prompt(1)).unwrap();
+    rig.written();
+    rig.command(Command::Withdraw { tag: Tag(1) }).unwrap();
+    assert_eq!(rig.line(), r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#);
+    rig.hear(&result(2, r#"{"stopReason":"cancelled"}"#));
+    assert_eq!(ends(&rig.told()), [(1, Ok(StopReason::Cancelled))]);
+}
+
+#[test]
+fn who_leaves_answers_what_is_open_and_fails_what_waits() {
+    let mut config = given();
+    config.capabilities.fs.read_text_file = true;
+    let mut rig = Rig::<Client>::with_sessions(config, &["s", "t"]);
+    rig.command(prompt(7)).unwrap();
+    rig.command(Command::ListSessions { tag: Tag(8), cwd: None, cursor: None }).unwrap();
+    rig.hear(&ask("0"));
+    rig.hear(
+        r#"{"jsonrpc":"2.0","id":1,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}"#,
+    );
+    rig.told();
+    rig.written();
+    rig.command(Command::Shutdown).unwrap();
+    assert_eq!(
+        rig.written(),
+        [
+            r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#,
+            r#"{"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"cancelled"}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32800,"message":"request cancelled"}}"#,
+        ]
+    );
+    let words: Vec<String> = rig.told().iter().map(word).collect();
+    assert_eq!(words, ["withdrawn", "withdrawn", "ended 7 Shutdown", "failed 8 Shutdown", "closed None"]);
+}
+
+#[test]
+fn an_agent_that_ends_by_itself_fails_everything_once() {
+    let mut rig = one_session();
+    rig.command(prompt(7)).unwrap();
+    rig.hear(&ask("0"));
+    rig.told();
+    rig.link(Heard::Exited(Exit::Code(3)));
+    rig.link(Heard::Eof);
+    let words: Vec<String> = rig.told().iter().map(word).collect();
+    assert_eq!(words, ["withdrawn", "ended 7 Disconnected", "closed None"]);
+}
+
+#[test]
+fn what_an_agent_cannot_hear_is_refused() {
+    let mut rig = one_session();
+    rig.link(Heard::WriteFailed);
+    assert_eq!(rig.command(prompt(7)), Err(Refused::Closed));
+}
+
+/// error-reply-then-exit, crash-looks-like-clean-eof
+#[test]
+fn an_answer_counts_though_its_agent_has_exited_before_it_was_read() {
+    let spec = SpawnSpec { stderr: Stderr::Pipe, ..SpawnSpec::default() };
+    let mut rig = Rig::<Client>::ready_with(Config::new(Open::spawn(spec)), "{}");
+    rig.command(open(1, Which::New)).unwrap();
+    rig.link(Heard::Stderr(b"please log in\n"));
+    rig.link(Heard::Exited(Exit::Code(42)));
+    rig.link(Heard::Bytes(format!("{}\n", error(1, code::AUTH_REQUIRED)).as_bytes()));
+    rig.link(Heard::Eof);
+    rig.link(Heard::Group(Group::Gone));
+    let told = rig.told();
+    let words: Vec<String> = told.iter().map(word).collect();
+    assert!(matches!(&told[1], Event::Failed(Tag(1), why) if matches!(**why, Failure::Rpc(_))), "{words:?}");
+    let Some(Event::Closed(closed)) = told.last() else { panic!("{words:?}") };
+    assert_eq!(closed.obituary.exit, Some(Exit::Code(42)));
+    assert_eq!(closed.obituary.stderr_tail, "please log in\n");
+}
+
+#[test]
+fn a_question_on_another_session_excuses_silence_until_it_is_given_up() {
+    let timeouts = Timeouts { silence: Some(Duration::from_secs(10)), cancel: None, ..Timeouts::default() };
+    let mut rig = Rig::<Client>::with_sessions(Config { timeouts, ..given() }, &["s", "t"]);
+    rig.command(prompt(7)).unwrap();
+    rig.command(Command::Prompt { tag: Tag(8), session: "t".into(), prompt: vec![] }).unwrap();
+    rig.hear(&ask("0"));
+    rig.wait(Duration::from_secs(3600));
+    rig.command(cancel()).unwrap();
+    rig.told();
+    rig.wait(Duration::from_secs(9));
+    assert_eq!(rig.told(), []);
+    rig.wait(Duration::from_secs(1));
+    assert_eq!(ends(&rig.told()), [(8, Err(Failure::Silent))]);
+}

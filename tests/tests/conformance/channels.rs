@@ -1,0 +1,162 @@
+//! The channels, each between two machines of ours.
+
+use std::path::Path;
+
+use agentline_core::acp::client::{Command, Which};
+use agentline_core::acp::{Client, ContentBlock, PermissionOutcome, SessionSetup, client};
+use agentline_core::attach::{AgentInfo, Injection, PromptId, Target, presence};
+use agentline_core::control::{Answer, Request};
+use agentline_core::subagent::{self, Run};
+use agentline_core::{Address, Open, Tag, attach, control};
+use agentline_tests::scenario::{Cast, Role, Scenario};
+use agentline_tests::scripted::{self, Scripted};
+use serde_json::json;
+
+use super::children::{LONG, SHORT, SHORT_EOF};
+use super::{AGENT, child};
+
+pub(super) const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "acp: a client drives a child through a turn and a permission",
+        cast: |dir| Cast::alone(client(dir, child(AGENT, dir, &[]))),
+        shows: &[
+            "ready",
+            "session_opened",
+            "permission_asked",
+            "allow_once-0",
+            "turn_ended",
+            r#""rung":"eof""#,
+        ],
+    },
+    Scenario {
+        name: "acp: an agent writes noise before its first message",
+        cast: |dir| Cast::alone(client(dir, child(AGENT, dir, &["--noise"]))),
+        shows: &["noticed", "ready", "turn_ended", "closed"],
+    },
+    Scenario {
+        name: "acp: an agent dies in the middle of a turn, and a grandchild keeps its pipe",
+        cast: |dir| {
+            let setup = SessionSetup::in_directory(&*dir.to_string_lossy());
+            let open = child(AGENT, dir, &["--grandchild"]);
+            let role = Role::<Client>::new(client::Config { graces: SHORT_EOF, ..config(open) })
+                .at("ready", [Command::OpenSession { tag: Tag(1), which: Which::New, setup }])
+                .at("session_opened", [prompt("say hello; die 3")]);
+            Cast::alone(role)
+        },
+        shows: &["hello", "turn_ended", "closed", r#""exit":{"code":3}"#, r#""rung":"term""#],
+    },
+    Scenario {
+        name: "acp: client and agent over a socket",
+        cast: |dir| {
+            let start = scripted::Start { cwd: dir.into(), ..scripted::Start::default() };
+            Cast::pair(client(dir, Open::Given), Role::<Scripted>::new(start))
+        },
+        shows: &["ready", "permission_asked", "turn_ended", "closed", "session/new", "session/prompt"],
+    },
+    Scenario {
+        name: "subagent: one task, one child, one result",
+        cast: |dir| {
+            let setup = SessionSetup::in_directory(&*dir.to_string_lossy());
+            let prompt = vec![ContentBlock::text("say hello; perm allow_once,reject_once; say bye")];
+            Cast::alone(Role::<Run>::new(subagent::Config::new(
+                config(child(AGENT, dir, &[])),
+                setup,
+                prompt,
+            )))
+        },
+        shows: &["started", "ready", "hello", "permission_decided", "finished", r#""rung":"eof""#],
+    },
+    Scenario {
+        name: "subagent: cancelled while the agent hangs, and the agent has to be terminated",
+        cast: |dir| {
+            let setup = SessionSetup::in_directory(&*dir.to_string_lossy());
+            let prompt = vec![ContentBlock::text("say hello; hang")];
+            let mut client = config(child(AGENT, dir, &["--ignore-eof"]));
+            client.graces.eof = SHORT;
+            client.timeouts.cancel = Some(SHORT);
+            let role = Role::<Run>::new(subagent::Config::new(client, setup, prompt));
+            Cast::alone(role.at("hello", [subagent::Command::Cancel]))
+        },
+        shows: &["hello", "aborted", r#""rung":"term""#],
+    },
+    Scenario {
+        name: "control: a call and a stream",
+        cast: |dir| {
+            let address = Address(dir.join("s/control"));
+            let key =
+                |number| serde_json::from_value(json!({"connection": 1, "number": number})).expect("a key");
+            let answer = move |number, answer| control::server::Command::Answer(key(number), answer);
+            let host = Role::<control::Server>::new(control::server::Config::new(address.clone()))
+                .at("requested", [answer(1, Answer::reply(&"pong"))])
+                .at("requested", [answer(2, Answer::frame(&1)), answer(2, Answer::End("completed".into()))])
+                .farewell(control::server::Command::Shutdown("done".into()));
+            let call = |tag, command: &str| {
+                control::client::Command::Call(Tag(tag), Request { command: command.into(), args: None })
+            };
+            let guest = Role::<control::Client>::new(control::client::Config::connect(address))
+                .at("pong", [call(2, "watch")])
+                .at("end", [control::client::Command::Close]);
+            Cast::visit(host, guest.first([call(1, "ping")]))
+        },
+        shows: &["listening", "requested", "closed", "pong", "frame", "end", "closed"],
+    },
+    Scenario {
+        name: "attach: a prompt and its answer",
+        cast: |dir| {
+            let (socket, token) = (dir.join("s/session.sock"), "a token of some length".to_owned());
+            let record = presence::Record { peer_id: "0a1b2c3d".into(), ..presence::Record::default() };
+            let config = attach::server::Config {
+                socket: socket.clone(),
+                token: token.clone().into(),
+                record,
+                record_file: dir.join("record.json"),
+                agent: AgentInfo { name: "agentline".into(), version: "1".into() },
+                limits: attach::Limits::default(),
+            };
+            use attach::server::Command;
+            let host = Role::<attach::Server>::new(config)
+                .at(
+                    "prompt_received",
+                    [
+                        Command::Injected(PromptId(0), Injection::Queued),
+                        Command::TurnStarted,
+                        Command::TurnEnded { answer: Some("PONG".into()) },
+                    ],
+                )
+                .farewell(Command::Shutdown);
+            let target = Target {
+                socket: Address(socket),
+                token: token.into(),
+                owner: None,
+                limits: attach::Limits::default(),
+            };
+            use attach::client::Command as Ask;
+            let guest = Role::<attach::Client>::new(target)
+                .at("ready", [Ask::Prompt { session: None, text: "say PONG".into() }])
+                .at("PONG", [Ask::Ping])
+                .at("answered", [Ask::Shutdown]);
+            Cast::visit(host, guest)
+        },
+        shows: &["listening", "prompt_received", "stopped", "ready", "PONG", "left"],
+    },
+];
+
+/// Opens a session, prompts, allows what is asked, and leaves.
+fn client(dir: &Path, open: Open) -> Role<Client> {
+    let setup = SessionSetup::in_directory(&*dir.to_string_lossy());
+    let outcome = PermissionOutcome::Selected { option_id: "allow_once-0".into() };
+    let request = serde_json::from_value(json!(0)).expect("a key");
+    Role::new(config(open))
+        .at("ready", [Command::OpenSession { tag: Tag(1), which: Which::New, setup }])
+        .at("session_opened", [prompt("say hello; tool edit; perm allow_once,reject_once; chunks 9; think")])
+        .at("permission_asked", [Command::Answer { request, outcome }])
+        .at("turn_ended", [Command::Shutdown])
+}
+
+fn config(open: Open) -> client::Config {
+    client::Config { graces: LONG, ..client::Config::new(open) }
+}
+
+fn prompt(text: &str) -> Command {
+    Command::Prompt { tag: Tag(2), session: "s-1".into(), prompt: vec![ContentBlock::text(text)] }
+}

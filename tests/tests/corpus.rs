@@ -1,0 +1,51 @@
+//! What the fuzzers have found worth keeping, held against the properties again.
+
+use std::fs;
+use std::path::Path;
+
+use agentline_tests::cases;
+
+type Property = fn(&[u8]);
+
+/// The fuzz targets, by the name of their corpus.
+const TARGETS: [(&str, Property); 7] = [
+    ("lines", cases::lines),
+    ("rpc", cases::rpc),
+    ("one_pass", cases::one_pass),
+    ("acp_client", cases::acp_client),
+    ("acp_agent", cases::acp_agent),
+    ("acp_pair", cases::acp_pair),
+    ("trace", cases::trace),
+];
+
+#[test]
+fn every_corpus_holds() {
+    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
+    for (target, property) in TARGETS {
+        let mut files = 0;
+        for entry in fs::read_dir(corpora.join(target)).unwrap() {
+            let path = entry.unwrap().path();
+            let data = fs::read(&path).unwrap();
+            let held = std::panic::catch_unwind(|| property(&data));
+            assert!(held.is_ok(), "{}", path.display());
+            files += 1;
+        }
+        assert!(files > 0, "nothing to replay for {target}");
+    }
+}
+
+#[test]
+fn every_corpus_belongs_to_a_target_and_every_target_has_one() {
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
+    let names = |folder: &str| {
+        let names = fs::read_dir(fuzz.join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        let mut names: Vec<String> =
+            names.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    };
+    let mut targets: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
+    targets.sort_unstable();
+    assert_eq!(names("corpus"), targets);
+    assert_eq!(names("fuzz_targets"), targets);
+}
