@@ -2,30 +2,11 @@
 //! the Python SDK drive our agent. Needs `AGENTLINE_INTEROP`, the folder that `tests/interop/setup.sh` filled.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use agentline_tests::interop::{peers, script};
 use agentline_tests::program::agentline;
 use serde_json::Value;
-
-/// The folder of the peers; says once that there is none.
-fn peers() -> Option<PathBuf> {
-    let folder = std::env::var_os("AGENTLINE_INTEROP").map(PathBuf::from);
-    if folder.is_none() {
-        static SAID: std::sync::Once = std::sync::Once::new();
-        SAID.call_once(|| say("skipped: AGENTLINE_INTEROP names no folder with published peers"));
-    }
-    folder
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped suite says so")]
-fn say(line: &str) {
-    eprintln!("{line}");
-}
-
-fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("interop").join(name)
-}
 
 /// Runs our client against the scripted agent of the TypeScript SDK.
 fn run(options: &[&str], prompt: &str, agent_options: &[&str]) -> Option<(Option<i32>, Vec<Value>)> {

@@ -3,6 +3,8 @@
 mod agents;
 mod arguments;
 mod asking;
+mod attach;
+mod chat;
 mod check;
 mod failures;
 mod hub_call;
@@ -10,3 +12,4 @@ mod inputs;
 mod leaving;
 mod rig;
 mod shown;
+mod terminal;

@@ -1,0 +1,233 @@
+//! Speaking into a session: which one is meant, what is printed, how it ends.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::chat::open;
+use crate::rig::{Bench, Done, Running, done, text};
+
+/// `agentline attach …` with JSON output.
+fn attach(bench: &Bench, args: &[&str]) -> Done {
+    done(bench.agentline(&["attach", "--json"]).args(args))
+}
+
+fn first(done: &Done) -> Value {
+    let objects = done.objects();
+    assert_eq!((objects.len(), &objects[0]["schemaVersion"]), (1, &json!(1)), "{done:?}");
+    objects.into_iter().next().expect("an object")
+}
+
+/// The record of a session that is not there.
+fn leave_record(bench: &Bench, record: &Value) {
+    let live = bench.path("home").join(".agentica/cache/peers/live");
+    fs::create_dir_all(&live).expect("a folder");
+    let file = live.join(format!("{}.json", record["peer_id"].as_str().expect("an id")));
+    fs::write(file, record.to_string()).expect("a file");
+}
+
+/// The id and the name of the one session that lives.
+fn peer(bench: &Bench) -> (String, String) {
+    let [peer] = &attach(bench, &["list"]).objects()[..] else { panic!("not one") };
+    let word = |member: &str| peer[member].as_str().expect("a word").to_owned();
+    (word("peerId"), word("name"))
+}
+
+fn kind_and_code(done: &Done) -> (String, Option<i32>) {
+    let object = first(done);
+    assert_eq!((&object["type"], object["exitCode"].as_i64()), (&json!("error"), done.code.map(i64::from)));
+    (object["error"]["kind"].as_str().expect("a kind").to_owned(), done.code)
+}
+
+#[test]
+fn a_session_is_found_by_id_name_and_path_and_says_what_it_is() {
+    let bench = Bench::new();
+    let (_chat, socket) = open(&bench, &[]);
+    let (id, name) = peer(&bench);
+    assert!(name.starts_with("work-"), "{name}");
+    for word in [&*id, &id[..3], &name, text(&socket)] {
+        assert_eq!(first(&attach(&bench, &["ping", word])), json!({"type": "ok", "schemaVersion": 1}));
+    }
+    let event = json!({"v": 1, "event": "run.started", "transport": {"ppid": 1, "cwd": "/", "attach_socket": socket, "peer_id": id}});
+    let event = bench.file("event", event.to_string());
+    let mut send = bench.agentline(&["attach", "send", "-", "by event"]);
+    assert_eq!(done(send.stdin(fs::File::open(event).expect("a file"))).out, "by event\n");
+    let loaded = first(&attach(&bench, &["load", &id]));
+    let work = fs::canonicalize(bench.path("work")).expect("a folder");
+    let told =
+        json!({"type": "session", "schemaVersion": 1, "sessionId": "demo-1", "cwd": work, "busy": false});
+    assert_eq!(loaded, told);
+    assert_eq!(done(&mut bench.agentline(&["attach", "ping", &id])).out, "ok\n");
+    assert_eq!(
+        done(&mut bench.agentline(&["attach", "load", &id])).out,
+        format!("session  demo-1\ncwd      {}\nbusy     no\n", work.display())
+    );
+}
+
+#[test]
+fn sessions_are_listed_the_dead_among_them() {
+    let bench = Bench::new();
+    let none = attach(&bench, &["list"]);
+    assert_eq!((none.code, &*none.out), (Some(0), ""));
+    assert!(none.err.contains(".agentica/cache/peers/live (chosen by HOME)"), "{}", none.err);
+
+    leave_record(&bench, &json!({"peer_id": "00dead00", "name": "old-1f", "pid": 0, "cwd": "/x"}));
+    let (_chat, socket) = open(&bench, &[]);
+    let listed = attach(&bench, &["list"]).objects();
+    assert_eq!(listed.len(), 2);
+    let alive = listed.iter().find(|peer| peer["alive"] == true).expect("ours");
+    assert_eq!((&alive["socket"], &alive["busy"]), (&json!(socket), &json!(false)));
+    let dead = listed.iter().find(|peer| peer["alive"] == false).expect("the other");
+    assert_eq!((&dead["peerId"], &dead["socket"]), (&json!("00dead00"), &Value::Null));
+    let text = done(&mut bench.agentline(&["attach", "list"])).out;
+    assert!(text.contains("00dead00\told-1f\tdead\t0\t/x\t-\n"), "{text}");
+    assert!(bench.path("home").join(".agentica/cache/peers/live/00dead00.json").exists(), "it is not ours");
+}
+
+#[test]
+fn a_dead_session_is_called_dead_and_one_that_never_was_is_not() {
+    let bench = Bench::new();
+    let mut child = Command::new("true").spawn().expect("it runs");
+    let pid = child.id();
+    child.wait().expect("it ends");
+    let record = |id: &str, name: &str| json!({"peer_id": id, "name": name, "pid": pid, "updated_at": now()});
+    leave_record(&bench, &record("ab12cd34", "proj-7f"));
+    leave_record(&bench, &record("ab56cd34", "proj-80"));
+    let dead = attach(&bench, &["ping", "proj-7f"]);
+    assert_eq!(kind_and_code(&dead), ("not_found".to_owned(), Some(3)));
+    let message = format!("the session ab12cd34 (proj-7f) is dead: its process {pid} is gone");
+    assert_eq!(first(&dead)["error"]["message"], message);
+    let stale = json!({"peer_id": "cd", "name": "s", "pid": std::process::id(), "updated_at": now() - 200.0});
+    leave_record(&bench, &stale);
+    let stale = first(&attach(&bench, &["ping", "cd"]));
+    assert_eq!(
+        stale["error"]["message"],
+        "the session cd (s) is dead: it has not renewed its record for too long"
+    );
+    let unknown = attach(&bench, &["ping", "nobody"]);
+    assert_eq!(kind_and_code(&unknown), ("not_found".to_owned(), Some(3)));
+    assert!(!first(&unknown)["error"]["message"].to_string().contains("dead"));
+}
+
+fn now() -> f64 {
+    std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_secs_f64()
+}
+
+#[test]
+fn a_word_that_means_several_names_them() {
+    let bench = Bench::new();
+    for id in ["ab12cd34", "ab56cd34"] {
+        let record = json!({"peer_id": id, "name": "x", "pid": std::process::id(), "updated_at": now()});
+        leave_record(&bench, &record);
+    }
+    let several = attach(&bench, &["ping", "ab"]);
+    assert_eq!(kind_and_code(&several), ("usage".to_owned(), Some(2)));
+    assert_eq!(first(&several)["error"]["message"], "ab could be any of ab12cd34, ab56cd34");
+    let silent = attach(&bench, &["ping", "ab12"]);
+    assert_eq!(kind_and_code(&silent), ("unreachable".to_owned(), Some(4)));
+}
+
+#[test]
+fn what_is_said_is_answered() {
+    let bench = Bench::new();
+    let (_chat, _) = open(&bench, &[]);
+    let (id, _) = peer(&bench);
+    let said = first(&attach(&bench, &["send", &id, "hi", "--session", "demo-1"]));
+    assert!(said["elapsedMs"].is_number());
+    let told = [&said["type"], &said["outcome"], &said["stopReason"], &said["answer"]];
+    assert_eq!(told, ["result", "completed", "end_turn", "hi"]);
+    let mut piped = bench.agentline(&["attach", "send", &id]);
+    let words = bench.file("words", "out of a pipe\n");
+    assert_eq!(done(piped.stdin(fs::File::open(words).expect("a file"))).out, "out of a pipe\n");
+    let hello = done(&mut bench.agentline(&["attach", "send", &id, "hello"]));
+    assert!(hello.out.starts_with("Hello! I am a scripted agent"), "{hello:?}");
+
+    let other = attach(&bench, &["send", &id, "hi", "--session", "other"]);
+    let problem = first(&other);
+    assert_eq!((other.code, &problem["outcome"]), (Some(3), &json!("error")));
+    assert_eq!(problem["error"]["message"], "this socket serves the session demo-1");
+    assert_eq!(attach(&bench, &["send", &id, " "]).code, Some(2));
+}
+
+#[test]
+fn a_turn_that_is_cancelled_and_one_that_is_not_waited_for_have_their_exit_codes() {
+    let bench = Bench::new();
+    let (mut chat, _) = open(&bench, &[]);
+    let (id, _) = peer(&bench);
+    let send = || Running::new(&mut bench.agentline(&["attach", "--json", "send", &id, "slow 1000"]));
+
+    let mut one = send();
+    chat.until("prompt");
+    assert_eq!(first(&attach(&bench, &["cancel", &id]))["type"], "ok");
+    let result = one.until("result");
+    assert_eq!((&result["outcome"], &result["stopReason"]), (&json!("aborted"), &json!("cancelled")));
+    assert_eq!(one.end().0.code(), Some(130));
+
+    let mut one = send();
+    chat.until("prompt");
+    one.signal(Signal::INT);
+    assert_eq!(one.until("result")["stopReason"], "cancelled");
+    assert_eq!(one.end().0.code(), Some(130));
+
+    let late = attach(&bench, &["send", &id, "slow 1000", "--timeout", "100ms"]);
+    assert_eq!((late.code, &first(&late)["error"]["kind"]), (Some(124), &json!("timeout")));
+
+    let mut one = send();
+    chat.signal(Signal::TERM);
+    let result = one.until("result");
+    // Whether it was taken yet or not, it is not taken for an answer.
+    assert!(matches!(result["outcome"].as_str(), Some("pending" | "error")), "{result}");
+    assert!(matches!(one.end().0.code(), Some(1 | 4)));
+}
+
+#[test]
+fn a_token_is_neither_sent_where_others_listen_nor_read_where_others_wrote() {
+    let bench = Bench::new();
+    let (_chat, socket) = open(&bench, &[]);
+    let socket_text = text(&socket);
+    let token = socket.with_extension("token");
+    let unreachable = |args: &[&str], why: &str| {
+        let done = attach(&bench, args);
+        let (_, code) = kind_and_code(&done);
+        assert_eq!(code, Some(4));
+        let message = first(&done)["error"]["message"].to_string();
+        assert!(message.contains(why), "{message}");
+    };
+    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+    mode(&token, 0o644);
+    unreachable(&["ping", socket_text], "the token file can be read by others");
+    mode(&token, 0o600);
+    mode(&socket, 0o666);
+    unreachable(&["ping", socket_text], "is not private");
+    mode(&socket, 0o600);
+    let wrong = bench.file("wrong", "no such token");
+    mode(&wrong, 0o600);
+    unreachable(&["ping", socket_text, "--token-file", text(&wrong)], "the token was refused");
+    let empty = bench.file("empty", "\n");
+    mode(&empty, 0o600);
+    unreachable(&["ping", socket_text, "--token-file", text(&empty)], "the token file is empty");
+    unreachable(&["ping", text(&bench.path("none.sock"))], "is not there");
+    unreachable(&["ping", text(&token)], "is no socket");
+    let link = bench.path("link.sock");
+    symlink(&socket, &link).expect("a link");
+    unreachable(&["ping", text(&link)], "is no socket");
+    assert_eq!(attach(&bench, &["ping", socket_text]).code, Some(0));
+}
+
+#[test]
+fn an_event_of_a_session_that_lets_nobody_in_says_so() {
+    let bench = Bench::new();
+    for (event, code) in [(r#"{"transport":{"ppid":1,"cwd":"/"}}"#, 3), ("{}", 2), ("", 2)] {
+        let mut ping = bench.agentline(&["attach", "--json", "ping", "-"]);
+        let mut ping = Running::new(ping.stdin(Stdio::piped()));
+        let mut stdin = ping.child().stdin.take().expect("a pipe");
+        stdin.write_all(event.as_bytes()).expect("a reader");
+        drop(stdin);
+        assert_eq!(ping.end().0.code(), Some(code), "{event}");
+    }
+}
