@@ -2,6 +2,7 @@
 //! the Python SDK drive our agent. Needs `AGENTLINE_INTEROP`, the folder that `tests/interop/setup.sh` filled.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use agentline_tests::interop::{peers, script};
