@@ -10,6 +10,8 @@ import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parent
 CAPTURES = ROOT.parent / "tests" / "fixtures" / "acp"
+TARGETS = ["acp_agent", "acp_client", "acp_pair", "control_client", "control_server", "control_world", "lines"]
+TARGETS += ["one_pass", "rpc", "trace"]
 LONGEST = 1500  # bytes of a line, so that seeds stay small
 RUN = 2500  # bytes of a run
 
@@ -63,7 +65,7 @@ def main():
             write(target, [2, 0, 0, 0, 0, 0], stream)
     for number in range(24):
         noise = b"".join(hashlib.sha256(b"%d %d" % (number, part)).digest() for part in range(10))
-        for target in ("acp_client", "acp_agent", "acp_pair", "trace", "one_pass", "rpc", "lines"):
+        for target in TARGETS:
             write(target, [], noise)
 
 

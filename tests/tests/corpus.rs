@@ -8,13 +8,16 @@ use agentline_tests::cases;
 type Property = fn(&[u8]);
 
 /// The fuzz targets, by the name of their corpus.
-const TARGETS: [(&str, Property); 7] = [
+const TARGETS: [(&str, Property); 10] = [
     ("lines", cases::lines),
     ("rpc", cases::rpc),
     ("one_pass", cases::one_pass),
     ("acp_client", cases::acp_client),
     ("acp_agent", cases::acp_agent),
     ("acp_pair", cases::acp_pair),
+    ("control_client", cases::control_client),
+    ("control_server", cases::control_server),
+    ("control_world", cases::control_world),
     ("trace", cases::trace),
 ];
 

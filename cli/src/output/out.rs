@@ -122,6 +122,6 @@ mod tests {
             gathered.extend_from_slice(piece.as_bytes());
             shown.extend(whole_lines(&mut gathered, Some(10)));
         }
-        assert_eq!(shown, ["one two three\n", "four five\n", "six\n", "seveneight\nnineteneleven\n"]);
+        assert_eq!(shown, ["one two three\n", "four five\n", "six\nseveneight\nninetenele\n", "ven\n"]);
     }
 }

@@ -240,7 +240,7 @@ fn what_lets_others_in_is_private_and_gone_afterwards() {
     let (chat, socket) = open(&bench, &[]);
     let live = bench.path("home").join(".agentica/cache/peers/live");
     let record = live.join(socket.with_extension("json").file_name().expect("a name"));
-    let mode = |path: &Path| fs::symlink_metadata(path).expect(text(path)).permissions().mode() & 0o777;
+    let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
     let token = socket.with_extension("token");
     assert_eq!([&socket, &token, &record].map(|path| mode(path)), [0o600; 3]);
     assert_eq!([bench.path("at"), live.clone()].map(|path| mode(&path)), [0o700; 2]);

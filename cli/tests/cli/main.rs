@@ -5,6 +5,7 @@ mod arguments;
 mod asking;
 mod attach;
 mod chat;
+mod check;
 mod failures;
 mod hub_call;
 mod inputs;

@@ -172,8 +172,11 @@ fn answers(dice: &mut Dice<'_>) -> Vec<String> {
     })
 }
 
-/// A few lines, most of them good, some torn, some noise.
+/// A few lines, most of them good, some torn, some noise; now and then the bytes as they are.
 fn lines(dice: &mut Dice<'_>, good: impl Fn(&mut Dice<'_>) -> String) -> Vec<String> {
+    if dice.once_in(5) {
+        return String::from_utf8_lossy(dice.bytes(400)).lines().map(str::to_owned).collect();
+    }
     let line = |dice: &mut Dice<'_>| match dice.below(8) {
         6 => good(dice).chars().skip(dice.below(9)).collect(),
         7 => dice.text(30),
