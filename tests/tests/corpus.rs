@@ -8,13 +8,16 @@ use agentline_tests::cases;
 type Property = fn(&[u8]);
 
 /// The fuzz targets, by the name of their corpus.
-const TARGETS: [(&str, Property); 10] = [
+const TARGETS: [(&str, Property); 13] = [
     ("lines", cases::lines),
     ("rpc", cases::rpc),
     ("one_pass", cases::one_pass),
     ("acp_client", cases::acp_client),
     ("acp_agent", cases::acp_agent),
     ("acp_pair", cases::acp_pair),
+    ("attach_caller", cases::attach_caller),
+    ("attach_server", cases::attach_server),
+    ("chat", cases::chat),
     ("control_client", cases::control_client),
     ("control_server", cases::control_server),
     ("control_world", cases::control_world),
