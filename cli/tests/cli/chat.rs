@@ -152,8 +152,12 @@ fn the_second_ctrl_c_does_not_wait() {
     let bench = Bench::new();
     let mut terminal = Terminal::new(&mut bench.agentline(&["chat"]));
     let before = terminal.settings();
+    // From here on the session is open: what is typed is a turn at once.
+    terminal.until("◦ demo agent");
     terminal.until("› ");
-    terminal.types("hang\r\u{3}");
+    terminal.types("hang\r");
+    terminal.until("hang\n› ");
+    terminal.types("\u{3}");
     terminal.until("◦ cancelling");
     terminal.types("\u{3}");
     assert_eq!(terminal.end().code(), Some(130));
