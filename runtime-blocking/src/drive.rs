@@ -2,15 +2,14 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant;
 
 use agentline_core::{Machine, Refused};
 use agentline_os::{Given, Token, Way};
-use polling::Events;
 
 use crate::handle::{Handle, Shared};
+use crate::poll::Poller;
 
 /// A machine with its links, driven by whoever asks it for the next event.
 ///
@@ -19,7 +18,6 @@ use crate::handle::{Handle, Shared};
 pub struct Driver<M: Machine> {
     shared: Arc<Shared<M>>,
     ready: VecDeque<(Token, Way)>,
-    events: Events,
     buffer: Box<[u8]>,
 }
 
@@ -46,7 +44,6 @@ impl<M: Machine> Driver<M> {
         Ok(Self {
             shared: Arc::new(Shared::new(config, given)?),
             ready: VecDeque::new(),
-            events: Events::with_capacity(ROUND),
             buffer: vec![0; READ].into(),
         })
     }
@@ -74,18 +71,7 @@ impl<M: Machine> Driver<M> {
 
     /// The only wait. Whatever is ready comes before the deadline, however late we are.
     fn wait(&mut self, until: Option<Instant>) {
-        self.events.clear();
-        let poller = &self.shared.poller;
-        let waited = match until {
-            Some(at) => poller.wait_deadline(&mut self.events, at),
-            None => poller.wait(&mut self.events, None),
-        };
-        for event in self.events.iter() {
-            let token = Token::from_key(event.key);
-            self.ready.extend(event.readable.then_some((token, Way::Read)));
-            self.ready.extend(event.writable.then_some((token, Way::Write)));
-        }
-        if waited.is_err() {
+        if self.shared.poller.wait(&mut self.ready, until).is_err() {
             // Nothing would ever be heard again.
             self.shared.seat().engine.abandon();
         } else if self.ready.is_empty() {
@@ -128,5 +114,3 @@ impl<M: Machine> Drop for Driver<M> {
 
 /// Bytes of one read: what a pipe holds.
 const READ: usize = 64 << 10;
-/// Descriptors of one round.
-const ROUND: NonZeroUsize = NonZeroUsize::new(256).expect("not zero");

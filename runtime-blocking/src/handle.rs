@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agentline_core::{Machine, Refused};
 use agentline_os::{Engine, Given};
-use polling::Poller;
 
-use crate::poll::Polls;
+use crate::poll::{Poller, Polls, System};
 
 /// Commands a machine from any thread: the keyboard's, the one that waits for signals, a watcher's.
 ///
@@ -38,19 +37,19 @@ impl<M: Machine> Clone for Handle<M> {
 
 /// What a driver and its handles share.
 pub(crate) struct Shared<M: Machine> {
-    pub(crate) poller: Arc<Poller>,
+    pub(crate) poller: Arc<System>,
     seat: Mutex<Seat<M>>,
 }
 
 pub(crate) struct Seat<M: Machine> {
-    pub(crate) engine: Engine<M, Polls>,
+    pub(crate) engine: Engine<M, Polls<System>>,
     /// The driver waits, and has to hear of what others did.
     pub(crate) waiting: bool,
 }
 
 impl<M: Machine> Shared<M> {
     pub(crate) fn new(config: M::Config, given: Option<Given>) -> io::Result<Self> {
-        let poller = Arc::new(Poller::new()?);
+        let poller = Arc::new(System::new()?);
         let engine = Engine::new(config, Polls(Arc::clone(&poller)), given);
         Ok(Self { poller, seat: Mutex::new(Seat { engine, waiting: false }) })
     }
@@ -64,8 +63,7 @@ impl<M: Machine> Shared<M> {
         let mut seat = self.seat();
         let done = seat.engine.command(command);
         if std::mem::take(&mut seat.waiting) {
-            // It fails with the poller only, and then the driver has ended.
-            let _ = self.poller.notify();
+            self.poller.notify();
         }
         done
     }
