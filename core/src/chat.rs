@@ -72,7 +72,8 @@ impl Default for Limits {
 pub enum Command {
     /// A line was typed. May come before the session is open.
     Say(String),
-    /// Cancel the turn; lines that wait go on waiting. A second time it does not wait for the agent, and leaves.
+    /// Cancel the turn; lines that wait go on waiting. Refused: `NotReady`, the session is not open yet; `Busy`,
+    /// the turn is being cancelled; `Unknown`, nothing runs.
     Cancel,
     /// Answer a permission request.
     Answer {
@@ -321,8 +322,7 @@ impl Chat {
 
     fn cancel_typed(&mut self, now: Now) -> Result<(), Refused> {
         if let State::Cancelling(_) = self.state {
-            self.leave(now, None);
-            return Ok(());
+            return Err(Refused::Busy);
         }
         let session = self.cancel(now)?;
         self.state = State::Cancelling(session);
@@ -338,9 +338,8 @@ impl Chat {
                 self.client.command(now, &(), cancel)?;
                 Ok(session)
             }
-            State::Connecting | State::Opening | State::Idle(_) | State::Leaving(_) | State::Over => {
-                Err(Refused::Unknown)
-            }
+            State::Connecting | State::Opening => Err(Refused::NotReady),
+            State::Idle(_) | State::Leaving(_) | State::Over => Err(Refused::Unknown),
         }
     }
 

@@ -90,12 +90,13 @@ fn the_keyboard_cancels_a_turn_from_outside() {
 }
 
 #[test]
-fn who_cancels_twice_does_not_wait_for_the_agent() {
+fn who_does_not_wait_for_the_end_of_a_cancelled_turn_leaves() {
     let mut room = Room::quiet(Policy::Ask, false);
     room.types("deaf");
     room.command(Command::Cancel);
     assert_eq!(room.news(), ["› deaf"]);
-    room.command(Command::Cancel);
+    assert_eq!(room.world.command(room.chat, Command::Cancel), Err(Refused::Busy));
+    room.command(Command::Shutdown);
     room.world.run();
     assert_eq!(room.news(), ["Aborted", "closed"]);
 }

@@ -222,7 +222,7 @@ fn obey(typed: Typed, chat: &Handle<Chat>, notes: &Notes, ends: &AtomicU8) {
             notes.line(&format!("! not said: {refused}"));
         }),
         Typed::Answer(request, outcome) => chat.command(Command::Answer { request, outcome }),
-        Typed::Interrupt => interrupt(chat, notes),
+        Typed::Interrupt => interrupt(chat, notes, ends),
         Typed::End => {
             let _ = ends.compare_exchange(OPEN, 0, Ordering::Relaxed, Ordering::Relaxed);
             chat.command(Command::Finish)
@@ -245,21 +245,24 @@ fn enter(line: &str, chat: &Handle<Chat>, notes: &Notes) -> Result<(), Refused> 
     }
 }
 
-/// Cancels the turn. A second time the agent is not waited for.
-fn interrupt(chat: &Handle<Chat>, notes: &Notes) -> Result<(), Refused> {
-    let cancelled = chat.command(Command::Cancel);
-    notes.line(match cancelled {
-        Ok(()) => "◦ cancelling; Ctrl-C again ends the agent",
-        Err(_) => "◦ nothing runs; Ctrl-D leaves",
-    });
-    cancelled
+/// Cancels the turn. What cannot be cancelled is not waited for: the start, and a turn that is being cancelled.
+fn interrupt(chat: &Handle<Chat>, notes: &Notes, ends: &AtomicU8) -> Result<(), Refused> {
+    match chat.command(Command::Cancel) {
+        Ok(()) => notes.line("◦ cancelling; Ctrl-C again ends the agent"),
+        Err(Refused::NotReady | Refused::Busy) => {
+            ends.store(INTERRUPTED, Ordering::Relaxed);
+            return chat.command(Command::Shutdown);
+        }
+        Err(_) => notes.line("◦ nothing runs; Ctrl-D leaves"),
+    }
+    Ok(())
 }
 
 fn obey_signals(chat: Handle<Chat>, ends: Arc<AtomicU8>) -> io::Result<()> {
     signals::on_each(chat, move |chat, ask| {
         let code = match ask {
             Ask::Interrupt if chat.command(Command::Cancel).is_ok() => return,
-            Ask::Interrupt => 130,
+            Ask::Interrupt => INTERRUPTED,
             Ask::Terminate => 143,
             Ask::HangUp => 129,
         };
@@ -283,5 +286,7 @@ fn internal(error: &io::Error) -> Problem {
 
 /// For the agent's answer to a cancel.
 const CANCEL: Duration = Duration::from_secs(5);
+/// The exit code of who was interrupted.
+const INTERRUPTED: u8 = 130;
 /// Nobody has ended the conversation from our side.
 const OPEN: u8 = u8::MAX;

@@ -152,16 +152,30 @@ fn the_second_ctrl_c_does_not_wait() {
     let bench = Bench::new();
     let mut terminal = Terminal::new(&mut bench.agentline(&["chat"]));
     let before = terminal.settings();
-    // From here on the session is open: what is typed is a turn at once.
-    terminal.until("◦ demo agent");
     terminal.until("› ");
+    // Once it is answered, the session is open: what is typed is a turn at once.
+    terminal.types("hello\r");
+    terminal.until("◦ completed in");
     terminal.types("hang\r");
     terminal.until("hang\n› ");
     terminal.types("\u{3}");
-    terminal.until("◦ cancelling");
+    // Between two lines the terminal would make a signal of it, and this one is nobody's.
+    terminal.until("◦ cancelling; Ctrl-C again ends the agent\n› ");
     terminal.types("\u{3}");
     assert_eq!(terminal.end().code(), Some(130));
     assert_eq!(before.local_modes, terminal.settings().local_modes, "the terminal is as it was");
+}
+
+#[test]
+fn a_start_that_takes_too_long_is_ended_by_ctrl_c() {
+    let bench = Bench::new();
+    let mut terminal =
+        Terminal::new(&mut bench.agentline(&["chat", "--", AGENTLINE, "demo-agent", "--fault", "silent"]));
+    terminal.until("› ");
+    terminal.types("hello\r");
+    terminal.until("hello\n› ");
+    terminal.types("\u{3}");
+    assert_eq!(terminal.end().code(), Some(130));
 }
 
 #[test]

@@ -206,11 +206,16 @@ fn the_agent_is_started_as_the_hub_would_start_it_but_for_the_folder() {
 
 #[test]
 fn a_signal_ends_the_agent_and_removes_the_folder() {
-    for (signal, fault) in
-        [(Signal::INT, "silent"), (Signal::TERM, "silent-turn"), (Signal::HUP, "ignore-term")]
-    {
+    // Silent, so that the signal comes before the end; what is ignored at its start stays ignored.
+    let script = r#"trap '' $1; shift; exec "$@""#;
+    for (signal, fault, deaf_to) in [
+        (Signal::INT, "silent", "URG"),
+        (Signal::TERM, "silent-turn", "URG"),
+        (Signal::HUP, "silent", "TERM"),
+    ] {
         let clinic = Clinic::new();
-        let (agent, mut witness) = clinic.0.tapped(&[AGENTLINE, "demo-agent", "--fault", fault]);
+        let agent = ["/bin/sh", "-c", script, "sh", deaf_to, AGENTLINE, "demo-agent", "--fault", fault];
+        let (agent, mut witness) = clinic.0.tapped(&agent);
         let mut check = clinic.check(&["--json", "--prompt", "hi"]);
         let check = Running::new(check.args(agent));
         witness.wait_for_text("initialize");
