@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use agentline_core::{Machine, Refused};
-use agentline_os::{Given, Token, Way};
+use agentline_os::{Batch, Given, Token, Way};
 
 use crate::handle::{Handle, Shared};
 use crate::poll::Poller;
@@ -67,6 +67,12 @@ impl<M: Machine> Driver<M> {
     /// The machine refuses, or is over.
     pub fn command(&self, command: M::Command) -> Result<(), Refused> {
         self.shared.command(command)
+    }
+
+    /// Several commands, performed together before this returns: what they write goes out in as few writes as
+    /// it fits. `commands` may do nothing else with this machine.
+    pub fn batch<T>(&self, commands: impl FnOnce(&mut Batch<'_, M>) -> T) -> T {
+        self.shared.batch(commands)
     }
 
     /// The only wait. Whatever is ready comes before the deadline, however late we are.

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agentline_core::{Machine, Refused};
-use agentline_os::{Engine, Given};
+use agentline_os::{Batch, Engine, Given};
 
 use crate::poll::{Poller, Polls, System};
 
@@ -26,6 +26,12 @@ impl<M: Machine> Handle<M> {
     /// The machine refuses, is over, or its driver is gone.
     pub fn command(&self, command: M::Command) -> Result<(), Refused> {
         self.0.command(command)
+    }
+
+    /// Several commands, performed together before this returns: what they write goes out in as few writes as
+    /// it fits. `commands` may do nothing else with this machine.
+    pub fn batch<T>(&self, commands: impl FnOnce(&mut Batch<'_, M>) -> T) -> T {
+        self.0.batch(commands)
     }
 }
 
@@ -60,8 +66,12 @@ impl<M: Machine> Shared<M> {
     }
 
     pub(crate) fn command(&self, command: M::Command) -> Result<(), Refused> {
+        self.batch(|batch| batch.command(command))
+    }
+
+    pub(crate) fn batch<T>(&self, commands: impl FnOnce(&mut Batch<'_, M>) -> T) -> T {
         let mut seat = self.seat();
-        let done = seat.engine.command(command);
+        let done = seat.engine.batch(commands);
         if std::mem::take(&mut seat.waiting) {
             self.poller.notify();
         }

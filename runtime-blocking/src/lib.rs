@@ -23,7 +23,7 @@ mod subagent;
 #[cfg(doctest)]
 struct Readme;
 
-pub use agentline_os::{Given, Providers, guardian};
+pub use agentline_os::{Batch, Given, Providers, guardian};
 pub use drive::Driver;
 pub use handle::Handle;
 pub use subagent::Subagent;

@@ -24,25 +24,28 @@ impl<M: Machine, W: Watch> Engine<M, W> {
     /// Starts a machine. `given`: the stream for a link that is opened as given.
     pub fn new(config: M::Config, watch: W, given: Option<Given>) -> Self {
         let clock = Clock(Instant::now());
-        let machine = M::new(clock.now(), config);
+        let now = clock.now();
+        let machine = M::new(now, config);
         let io = Io::new(watch, given);
         let mut engine = Self { machine, io, told: VecDeque::new(), clock, over: false };
-        engine.settle();
+        engine.settle(now);
         engine
     }
 
     /// A descriptor is ready: one read, write, accept or reaping.
     pub fn ready(&mut self, token: Token, way: Way, buffer: &mut [u8]) {
         if let Some((link, heard)) = self.io.ready(token, way, buffer) {
-            self.machine.handle(self.clock.now(), Input::Link(link, heard));
-            self.settle();
+            let now = self.clock.now();
+            self.machine.handle(now, Input::Link(link, heard));
+            self.settle(now);
         }
     }
 
     /// Whoever takes the events is full, or has room again.
     pub fn hold(&mut self, hold: bool) {
-        self.machine.handle(self.clock.now(), Input::Hold(hold));
-        self.settle();
+        let now = self.clock.now();
+        self.machine.handle(now, Input::Hold(hold));
+        self.settle(now);
     }
 
     /// The deadline may have come.
@@ -50,7 +53,7 @@ impl<M: Machine, W: Watch> Engine<M, W> {
         let now = self.clock.now();
         if self.machine.deadline().is_some_and(|(at, _)| at <= now.mono) {
             self.machine.handle(now, Input::Tick);
-            self.settle();
+            self.settle(now);
         }
     }
 
@@ -60,11 +63,14 @@ impl<M: Machine, W: Watch> Engine<M, W> {
     ///
     /// The machine refuses, or is over.
     pub fn command(&mut self, command: M::Command) -> Result<(), Refused> {
-        if self.over {
-            return Err(Refused::Closed);
-        }
-        let done = self.machine.command(self.clock.now(), command);
-        self.settle();
+        self.batch(|batch| batch.command(command))
+    }
+
+    /// Several commands, performed together.
+    pub fn batch<T>(&mut self, commands: impl FnOnce(&mut Batch<'_, M>) -> T) -> T {
+        let now = self.clock.now();
+        let done = commands(&mut Batch { machine: &mut self.machine, now, over: self.over });
+        self.settle(now);
         done
     }
 
@@ -98,7 +104,8 @@ impl<M: Machine, W: Watch> Engine<M, W> {
         self.io.clear();
     }
 
-    fn settle(&mut self) {
+    /// Does what the machine wants. What an action comes to at once belongs to the same moment.
+    fn settle(&mut self, now: Now) {
         loop {
             while let Some(output) = self.machine.poll() {
                 match output {
@@ -106,7 +113,7 @@ impl<M: Machine, W: Watch> Engine<M, W> {
                     Output::Store(store) => {
                         if let Err(errno) = store::carry_out(&store) {
                             let failed = StoreFailed { path: &store.path, errno: errno.raw_os_error() };
-                            self.machine.handle(self.clock.now(), Input::StoreFailed(failed));
+                            self.machine.handle(now, Input::StoreFailed(failed));
                         }
                     }
                     Output::Tell(event) => self.told.push_back(event),
@@ -114,8 +121,29 @@ impl<M: Machine, W: Watch> Engine<M, W> {
                 }
             }
             let Some((link, heard)) = self.io.answer() else { return };
-            self.machine.handle(self.clock.now(), Input::Link(link, heard));
+            self.machine.handle(now, Input::Link(link, heard));
         }
+    }
+}
+
+/// Commands that are performed together: what they write goes out in as few writes as it fits.
+pub struct Batch<'a, M: Machine> {
+    machine: &'a mut M,
+    now: Now,
+    over: bool,
+}
+
+impl<M: Machine> Batch<'_, M> {
+    /// Commands the machine. It is performed at the end of the batch.
+    ///
+    /// # Errors
+    ///
+    /// The machine refuses, or is over. The other commands of the batch stand.
+    pub fn command(&mut self, command: M::Command) -> Result<(), Refused> {
+        if self.over {
+            return Err(Refused::Closed);
+        }
+        self.machine.command(self.now, command)
     }
 }
 

@@ -22,7 +22,7 @@ pub mod store;
 mod stream;
 mod watch;
 
-pub use engine::Engine;
+pub use engine::{Batch, Engine};
 pub use given::Given;
 pub use providers::Providers;
 pub use watch::{End, Source, Token, Watch, Way};

@@ -1,4 +1,4 @@
-//! A measured agent on smol; see `benches/bed/README.md`.
+//! A measured agent on smol: one write an update, or `--flush batch`; see `benches/bed/README.md`.
 
 #[path = "../../benches/common.rs"]
 mod common;
@@ -8,13 +8,19 @@ use agentline_smol::{Given, spawn_with_given};
 use smol::LocalExecutor;
 
 fn main() {
+    let batches = std::env::args().any(|arg| arg == "batch");
     let mut traffic = common::Traffic::default();
     let (mut events, driver) = spawn_with_given::<Agent>(agent::Config::on_stdio(), Given::stdio());
     let executor = LocalExecutor::new();
     executor.spawn(driver).detach();
     smol::block_on(executor.run(async {
         while let Some(event) = events.next().await {
-            if traffic.on(event, |command| events.command(command)).is_err() {
+            let done = if batches {
+                events.batch(|batch| traffic.on(event, |command| batch.command(command)))
+            } else {
+                traffic.on(event, |command| events.command(command))
+            };
+            if done.is_err() {
                 break;
             }
         }

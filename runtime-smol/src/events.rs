@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use agentline_core::{Machine, Refused};
+use agentline_os::Batch;
 use smol::stream::Stream;
 
 use crate::handle::{Handle, Reader, Shared};
@@ -54,6 +55,12 @@ impl<M: Machine> Events<M> {
     /// The machine refuses, or is over.
     pub fn command(&self, command: M::Command) -> Result<(), Refused> {
         self.shared.command(command)
+    }
+
+    /// Several commands, performed together before this returns: what they write goes out in as few writes as
+    /// it fits. `commands` may do nothing else with this machine.
+    pub fn batch<T>(&self, commands: impl FnOnce(&mut Batch<'_, M>) -> T) -> T {
+        self.shared.batch(commands)
     }
 
     fn take(&self, context: &Context<'_>) -> Poll<Option<M::Event>> {

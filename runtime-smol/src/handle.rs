@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use agentline_core::{Machine, Refused};
-use agentline_os::{Engine, Given};
+use agentline_os::{Batch, Engine, Given};
 
 use crate::poll::{Bell, Polls};
 
@@ -26,6 +26,12 @@ impl<M: Machine> Handle<M> {
     /// The machine refuses, is over, or its driver is gone.
     pub fn command(&self, command: M::Command) -> Result<(), Refused> {
         self.0.command(command)
+    }
+
+    /// Several commands, performed together before this returns: what they write goes out in as few writes as
+    /// it fits. `commands` may do nothing else with this machine.
+    pub fn batch<T>(&self, commands: impl FnOnce(&mut Batch<'_, M>) -> T) -> T {
+        self.0.batch(commands)
     }
 }
 
@@ -76,7 +82,11 @@ impl<M: Machine> Shared<M> {
     }
 
     pub(crate) fn command(&self, command: M::Command) -> Result<(), Refused> {
-        let done = self.step(|engine| engine.command(command));
+        self.batch(|batch| batch.command(command))
+    }
+
+    pub(crate) fn batch<T>(&self, commands: impl FnOnce(&mut Batch<'_, M>) -> T) -> T {
+        let done = self.step(|engine| engine.batch(commands));
         self.bell.ring();
         done
     }

@@ -19,7 +19,7 @@ mod handle;
 mod poll;
 mod subagent;
 
-pub use agentline_os::{Given, Providers, guardian};
+pub use agentline_os::{Batch, Given, Providers, guardian};
 pub use drive::{Driver, spawn, spawn_with_given};
 pub use events::Events;
 pub use handle::Handle;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use memchr::memchr3;
+use memchr::{memchr_iter, memchr2};
 use serde::Serialize;
 use serde_json::ser::Formatter;
 
@@ -74,42 +74,46 @@ pub(crate) fn append<T: Serialize + ?Sized>(buf: &mut Vec<u8>, value: &T) {
         buf.truncate(start);
         buf.extend_from_slice(b"null");
     }
+    escape_separators(buf, start);
 }
 
-/// Compact, and without the characters that some readers take for line ends.
+/// Raw JSON of an application may be laid out over several lines; inside strings there can be no line end.
 struct OneLine;
 
 impl Formatter for OneLine {
-    fn write_string_fragment<W: Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        on_one_line(writer, fragment)
-    }
-
-    /// Raw JSON of an application may be laid out over several lines; inside strings there can be no line end.
     fn write_raw_fragment<W: Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        on_one_line(writer, fragment)
+        let mut rest = fragment.as_bytes();
+        while let Some(at) = memchr2(b'\n', b'\r', rest) {
+            let (before, end) = rest.split_at(at);
+            writer.write_all(before)?;
+            writer.write_all(b" ")?;
+            rest = end.get(1..).unwrap_or_default();
+        }
+        writer.write_all(rest)
     }
 }
 
-fn on_one_line<W: Write + ?Sized>(writer: &mut W, text: &str) -> io::Result<()> {
-    let mut rest = text.as_bytes();
-    let mut from = 0;
-    while let Some(at) = memchr3(b'\n', b'\r', 0xE2, rest.get(from..).unwrap_or_default()) {
-        let (before, found) = rest.split_at(from + at);
-        let (instead, length): (&[u8], _) = match found {
-            [b'\n' | b'\r', ..] => (b" ", 1),
-            [0xE2, 0x80, 0xA8, ..] => (b"\\u2028", 3),
-            [0xE2, 0x80, 0xA9, ..] => (b"\\u2029", 3),
-            _ => {
-                from = before.len() + 1;
-                continue;
-            }
-        };
-        writer.write_all(before)?;
-        writer.write_all(instead)?;
-        rest = found.get(length..).unwrap_or_default();
-        from = 0;
+/// Some readers take U+2028 and U+2029 for line ends. In JSON they can only be inside a string.
+fn escape_separators(buf: &mut Vec<u8>, start: usize) {
+    let Some((at, _)) = separator(buf.get(start..).unwrap_or_default()) else { return };
+    let tail = buf.split_off(start + at);
+    let mut rest = tail.as_slice();
+    while let Some((at, escape)) = separator(rest) {
+        let (before, found) = rest.split_at(at);
+        buf.extend_from_slice(before);
+        buf.extend_from_slice(escape);
+        rest = found.get(3..).unwrap_or_default();
     }
-    writer.write_all(rest)
+    buf.extend_from_slice(rest);
+}
+
+/// The first of them, and what is written instead of it.
+fn separator(text: &[u8]) -> Option<(usize, &'static [u8])> {
+    memchr_iter(0xE2, text).find_map(|at| match text.get(at + 1..)? {
+        [0x80, 0xA8, ..] => Some((at, b"\\u2028".as_slice())),
+        [0x80, 0xA9, ..] => Some((at, b"\\u2029".as_slice())),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
