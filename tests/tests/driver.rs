@@ -1,20 +1,14 @@
 //! What an application sees of each runtime: commands from elsewhere, drops, events that are not taken.
 
-use std::os::fd::OwnedFd;
 use std::thread;
 
-use agentline_blocking::{Batch, Driver, Given};
-use agentline_core::acp::StopReason;
-use agentline_core::acp::agent::{self, Agent, Reply};
-use agentline_core::acp::session::SessionState;
-use agentline_core::acp::update::Speaker;
+use agentline_blocking::Driver;
 use agentline_core::{
     Action, Deadline, Heard, Input, LinkId, Machine, Now, Open, Output, Outputs, Refused, SpawnSpec,
 };
-use agentline_smol::{spawn, spawn_with_given};
+use agentline_smol::spawn;
 use agentline_tests::driver_table::whole::stubborn;
 use agentline_tests::driver_table::{A, Script, Scripted, Step, Until, Witness, sh};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use smol::future::{or, zip};
 use smol::stream::StreamExt;
 use tempfile::TempDir;
@@ -67,72 +61,6 @@ fn smol_a_command_from_another_thread_is_written_at_once_and_wakes_the_driver() 
     assert_eq!(seen.unwrap().on(A).bytes, b"second\n");
     assert_eq!(smol::block_on(events.next()).map(|seen| seen.stuck), None);
     assert_eq!(handle.command(say("third\n")), Err(Refused::Closed));
-}
-
-/// Answers what comes; a turn is all said in one batch.
-fn serve(event: agent::Event, batch: &mut Batch<'_, Agent>) {
-    match event {
-        agent::Event::Requested(asked) => {
-            let reply = Reply::SessionOpened { session: "s".into(), state: SessionState::default() };
-            batch.command(agent::Command::Reply { request: asked.request, reply }).unwrap();
-        }
-        agent::Event::Prompted(prompted) => {
-            let turn = prompted.turn;
-            for n in 0..100 {
-                let text = n.to_string();
-                batch.command(agent::Command::Say { turn, speaker: Speaker::Agent, text }).unwrap();
-            }
-            batch.command(agent::Command::EndTurn { turn, reason: StopReason::EndTurn }).unwrap();
-            batch.command(agent::Command::Shutdown).unwrap();
-        }
-        _ => {}
-    }
-}
-
-/// A client that has said everything already, over a socket that keeps the bounds of writes.
-fn client() -> (OwnedFd, Given) {
-    let (ours, theirs) =
-        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
-    for line in [
-        r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}"#,
-        r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}"#,
-    ] {
-        rustix::io::write(&theirs, format!("{line}\n").as_bytes()).unwrap();
-    }
-    (theirs, Given::pair(ours.try_clone().unwrap(), ours))
-}
-
-/// How many lines each write had.
-fn writes(theirs: &OwnedFd) -> Vec<usize> {
-    let mut buffer = [0; 1 << 16];
-    std::iter::from_fn(|| {
-        let n = rustix::io::read(theirs, &mut buffer).ok().filter(|n| *n > 0)?;
-        Some(buffer[..n].iter().filter(|byte| **byte == b'\n').count())
-    })
-    .collect()
-}
-
-#[test]
-fn blocking_what_a_batch_writes_goes_out_together() {
-    let (theirs, given) = client();
-    let mut driver = Driver::<Agent>::with_given(agent::Config::on_stdio(), given).unwrap();
-    while let Some(event) = driver.next() {
-        driver.batch(|batch| serve(event, batch));
-    }
-    assert_eq!(writes(&theirs), [1, 1, 1, 100]);
-}
-
-#[test]
-fn smol_what_a_batch_writes_goes_out_together() {
-    let (theirs, given) = client();
-    let (mut events, driver) = spawn_with_given::<Agent>(agent::Config::on_stdio(), given);
-    smol::block_on(zip(driver, async {
-        while let Some(event) = events.next().await {
-            events.batch(|batch| serve(event, batch));
-        }
-    }));
-    assert_eq!(writes(&theirs), [1, 1, 1, 100]);
 }
 
 #[test]
