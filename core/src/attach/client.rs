@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::Limits;
 use super::wire::{AgentInfo, Answer, Method, Params, VERSION, welcome};
-use crate::lines::{Line, Lines};
+use crate::lines::{Line, Lines, ReadLines, Takes};
 use crate::link::{Link, Report};
 use crate::machine::{
     Address, Deadline, Input, LinkId, Machine, Now, Open, OpenError, Output, Outputs, Peer, Refused, Time,
@@ -214,6 +214,27 @@ impl Machine for Client {
     }
 }
 
+impl ReadLines for Client {
+    fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
+    }
+
+    fn takes(&self) -> Takes {
+        match self.stage {
+            Stage::Opening | Stage::Greeting { .. } | Stage::Idle | Stage::Asking { .. } => Takes::Now,
+            Stage::Leaving(_) | Stage::Over => Takes::Never,
+        }
+    }
+
+    fn line(&mut self, now: Now, line: Line<'_>) {
+        match line {
+            Line::Text(text) => self.frame(now, rpc::parse(text, self.target.limits.link.depth)),
+            Line::NotUtf8(_) => self.out.tell(Event::Noticed("not UTF-8")),
+            Line::TooLong => self.end(now, Ending::Fault(Fault::LineTooLong)),
+        }
+    }
+}
+
 impl Client {
     /// Whether a prompt waits for its answer.
     #[must_use]
@@ -256,12 +277,9 @@ impl Client {
         match report {
             Report::Opened(peer) => self.opened(now, peer),
             Report::Failed(error) => self.end(now, Ending::Failed(error)),
-            Report::Bytes(bytes) => self.bytes(now, bytes),
+            Report::Bytes(bytes) => self.read(now, bytes),
             Report::Ended => {
-                let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
-                if let Some(line) = lines.finish() {
-                    self.line(now, line);
-                }
+                self.read_end(now);
                 self.end(now, Ending::Lost);
             }
             Report::Stderr(_) | Report::Quiet => {}
@@ -277,24 +295,6 @@ impl Client {
         self.next += 1;
         self.link.line(|buf| rpc::request(buf, number, Method::Initialize.name(), &params));
         self.stage = Stage::Greeting { number, until: now.mono + self.target.limits.answer };
-    }
-
-    fn bytes(&mut self, now: Now, bytes: &[u8]) {
-        let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
-        let mut feed = lines.feed(bytes);
-        while let Some(line) = feed.next() {
-            self.line(now, line);
-        }
-        self.lines = lines;
-    }
-
-    fn line(&mut self, now: Now, line: Line<'_>) {
-        match line {
-            _ if matches!(self.stage, Stage::Leaving(_) | Stage::Over) => {}
-            Line::Text(text) => self.frame(now, rpc::parse(text, self.target.limits.link.depth)),
-            Line::NotUtf8(_) => self.out.tell(Event::Noticed("not UTF-8")),
-            Line::TooLong => self.end(now, Ending::Fault(Fault::LineTooLong)),
-        }
     }
 
     fn frame(&mut self, now: Now, frame: Frame<'_>) {

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::wire::{self, AgentInfo, Answer, HEALTHY, Method, NOT_ADMITTED, Welcome};
 use crate::limits::{Graces, Limits};
-use crate::lines::{Line, Lines};
+use crate::lines::{Line, Lines, ReadLines, Takes};
 use crate::link::{Link, Report};
 use crate::machine::{Deadline, Input, LinkId, Machine, Now, Output, Outputs, Refused};
 use crate::rpc::{self, Frame, Id, RpcError, code};
@@ -46,9 +46,6 @@ pub(super) struct Conn {
     link: Link,
     lines: Lines,
     stage: Stage,
-    /// Bytes that came behind an open request, from `read` on.
-    inbox: Vec<u8>,
-    read: usize,
     /// Whoever takes our events is full.
     full: bool,
     out: Outputs<Ask>,
@@ -76,8 +73,6 @@ impl Machine for Conn {
             link: Link::adopt(LinkId::FIRST, &house.limits, &house.graces),
             lines: Lines::new(house.limits.line),
             stage: Stage::Stranger,
-            inbox: Vec::new(),
-            read: 0,
             full: false,
             out: Outputs::default(),
             house,
@@ -86,11 +81,11 @@ impl Machine for Conn {
 
     fn handle(&mut self, now: Now, input: Input<'_>) {
         match input {
-            Input::Link(LinkId::FIRST, heard) => {
-                if let Report::Bytes(bytes) = self.link.heard(now, heard, &mut self.out) {
-                    self.bytes(bytes);
-                }
-            }
+            Input::Link(LinkId::FIRST, heard) => match self.link.heard(now, heard, &mut self.out) {
+                Report::Bytes(bytes) => self.read(now, bytes),
+                Report::Ended => self.read_end(now),
+                Report::Quiet | Report::Opened(_) | Report::Failed(_) | Report::Stderr(_) => {}
+            },
             Input::Hold(full) => self.full = full,
             Input::Link(..) | Input::Tick | Input::StoreFailed(_) => {}
         }
@@ -124,6 +119,34 @@ impl Machine for Conn {
     }
 }
 
+impl ReadLines for Conn {
+    fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
+    }
+
+    fn takes(&self) -> Takes {
+        match self.stage {
+            Stage::Stranger | Stage::Admitted => Takes::Now,
+            Stage::Asked(_) => Takes::Later,
+            Stage::Leaving | Stage::Over => Takes::Never,
+        }
+    }
+
+    fn line(&mut self, _: Now, line: Line<'_>) {
+        match line {
+            Line::Text(text) => {
+                let house = Arc::clone(&self.house);
+                self.frame(rpc::parse(text, house.limits.depth));
+            }
+            Line::NotUtf8(_) => self.error(&Id::null(), code::PARSE_ERROR, "not UTF-8"),
+            Line::TooLong => {
+                self.error(&Id::null(), code::INVALID_REQUEST, "message too large");
+                self.leave();
+            }
+        }
+    }
+}
+
 impl Conn {
     /// Whether it would be noticed if the client went away. Who only closed its sending half is owed the
     /// answer all the same, but looks no different from who is gone.
@@ -133,12 +156,12 @@ impl Conn {
 
     /// Too much came behind the open request: the rest stays in the pipe until it is answered.
     fn is_stuffed(&self) -> bool {
-        self.inbox.len() - self.read >= self.house.limits.unsent_soft
+        self.lines.waiting() >= self.house.limits.unsent_soft
     }
 
     /// What follows from any change, in this order.
     fn step(&mut self, now: Now) {
-        self.catch_up();
+        self.resume(now);
         if matches!(self.stage, Stage::Leaving) || self.is_finished() {
             self.link.leave(now, &mut self.out);
         }
@@ -151,69 +174,8 @@ impl Conn {
         }
     }
 
-    fn bytes(&mut self, bytes: &[u8]) {
-        let taken = if self.inbox.is_empty() { self.take(bytes) } else { 0 };
-        self.inbox.drain(..std::mem::take(&mut self.read));
-        self.inbox.extend_from_slice(bytes.get(taken..).unwrap_or_default());
-    }
-
-    /// Goes on with what came behind a request that is answered now.
-    fn catch_up(&mut self) {
-        if !self.inbox.is_empty() && self.is_reading() {
-            let inbox = std::mem::take(&mut self.inbox);
-            self.read += self.take(inbox.get(self.read..).unwrap_or_default());
-            if self.read < inbox.len() {
-                self.inbox = inbox;
-            } else {
-                self.read = 0;
-            }
-        }
-        if self.inbox.is_empty() && self.link.has_ended() && self.is_reading() {
-            // A complete last request counts without its line end.
-            let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
-            if let Some(line) = lines.finish() {
-                self.line(line);
-            }
-        }
-    }
-
-    const fn is_reading(&self) -> bool {
-        matches!(self.stage, Stage::Stranger | Stage::Admitted)
-    }
-
     const fn is_finished(&self) -> bool {
-        self.link.has_ended() && self.is_reading()
-    }
-
-    /// Takes lines until one has to wait for its answer; says how many bytes that took.
-    fn take(&mut self, bytes: &[u8]) -> usize {
-        let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
-        let mut feed = lines.feed(bytes);
-        while self.is_reading()
-            && let Some(line) = feed.next()
-        {
-            self.line(line);
-        }
-        let left = feed.stop();
-        self.lines = lines;
-        match self.stage {
-            Stage::Stranger | Stage::Admitted | Stage::Asked(_) => bytes.len() - left,
-            Stage::Leaving | Stage::Over => bytes.len(),
-        }
-    }
-
-    fn line(&mut self, line: Line<'_>) {
-        match line {
-            Line::Text(text) => {
-                let house = Arc::clone(&self.house);
-                self.frame(rpc::parse(text, house.limits.depth));
-            }
-            Line::NotUtf8(_) => self.error(&Id::null(), code::PARSE_ERROR, "not UTF-8"),
-            Line::TooLong => {
-                self.error(&Id::null(), code::INVALID_REQUEST, "message too large");
-                self.leave();
-            }
-        }
+        self.link.has_ended() && matches!(self.stage, Stage::Stranger | Stage::Admitted)
     }
 
     fn frame(&mut self, frame: Frame<'_>) {
@@ -286,8 +248,6 @@ impl Conn {
     fn leave(&mut self) {
         if !matches!(self.stage, Stage::Over) {
             self.stage = Stage::Leaving;
-            self.inbox = Vec::new();
-            self.read = 0;
         }
     }
 }
@@ -312,7 +272,7 @@ mod tests {
             conn.handle(now, Input::Link(LinkId::FIRST, Heard::Written));
             let _ = conn.command(now, Tell::Answer(Ok(Answer::Done {})));
             while conn.poll().is_some() {}
-            conn.inbox.len()
+            conn.lines.waiting()
         };
         send(b"{\"id\":0,\"method\":\"initialize\",\"params\":{\"authToken\":\"t\"}}\n");
         let load = b"{\"id\":1,\"method\":\"session/load\"}\n";

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::failure::{ErrorTag, Failure};
 use super::wire::{self, Answer, For, Request, Said};
 use crate::limits::{Graces, Limits};
-use crate::lines::Lines;
+use crate::lines::{Line, Lines, ReadLines, Takes};
 use crate::link::{Link, Obituary, Report};
 use crate::machine::{
     Address, Deadline, Heard, Input, LinkId, Machine, Now, Open, OpenError, Output, Outputs, Refused, Tag,
@@ -185,6 +185,27 @@ impl Machine for Client {
     }
 }
 
+impl ReadLines for Client {
+    fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
+    }
+
+    fn takes(&self) -> Takes {
+        match self.stage {
+            Stage::Asking { .. } | Stage::Streaming { .. } => Takes::Now,
+            Stage::Closing | Stage::Over => Takes::Never,
+        }
+    }
+
+    fn line(&mut self, now: Now, line: Line<'_>) {
+        let streaming = matches!(self.stage, Stage::Streaming { .. });
+        match wire::said(line, streaming, &self.limits) {
+            Said::Answer(to, answer) => self.answered(now, to, answer),
+            Said::Unreadable(why, line) => self.unreadable(now, why, line),
+        }
+    }
+}
+
 impl Client {
     /// Calls that wait for an answer, an open stream not counted.
     #[must_use]
@@ -201,10 +222,10 @@ impl Client {
         match report {
             Report::Opened(_) => self.restart(now),
             Report::Failed(error) => self.over(Lost::Unreachable(error)),
-            Report::Bytes(bytes) => self.bytes(now, bytes),
+            Report::Bytes(bytes) => self.read(now, bytes),
             Report::Ended => {
                 // An unterminated last line is a line.
-                self.bytes(now, b"\n");
+                self.read_end(now);
                 self.over(Lost::Ended);
                 self.link.leave(now, &mut self.out);
             }
@@ -258,17 +279,6 @@ impl Client {
         if let Stage::Asking { until } = &mut self.stage {
             let waits = self.link.is_open() && !self.calls.is_empty();
             *until = self.answer.filter(|_| waits).map(|answer| now.mono + answer);
-        }
-    }
-
-    fn bytes(&mut self, now: Now, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            let streaming = matches!(self.stage, Stage::Streaming { .. });
-            match self.lines.cut(&mut bytes, |line| wire::said(line, streaming, &self.limits)) {
-                Some(Said::Answer(to, answer)) => self.answered(now, to, answer),
-                Some(Said::Unreadable(why, line)) => self.unreadable(now, why, line),
-                None => {}
-            }
         }
     }
 

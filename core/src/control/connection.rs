@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::failure::ErrorTag;
 use super::server::Config;
 use super::wire::{self, Answer, Asked, Request, RequestId};
-use crate::lines::Lines;
+use crate::lines::{Line, Lines, ReadLines, Takes};
 use crate::link::{Link, Report};
 use crate::machine::{
     Deadline, Heard, Input, LinkId, Machine, Now, Output, Outputs, Peer, Refused, Time, soonest,
@@ -17,7 +17,6 @@ use crate::machine::{
 pub(super) struct Connection {
     link: Link,
     lines: Lines,
-    backlog: Backlog,
     state: State,
     /// The number of the newest request.
     newest: u32,
@@ -76,7 +75,6 @@ impl Machine for Connection {
         let mut this = Self {
             link: Link::adopt(LinkId::FIRST, &config.limits, &config.graces),
             lines: Lines::new(config.limits.line),
-            backlog: Backlog::default(),
             state: State::Waiting { until: now.mono + config.idle },
             newest: 0,
             gather: None,
@@ -131,15 +129,34 @@ impl Machine for Connection {
     }
 }
 
+impl ReadLines for Connection {
+    fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
+    }
+
+    fn takes(&self) -> Takes {
+        match self.state {
+            State::Waiting { .. } if self.may_take() => Takes::Now,
+            State::Waiting { .. } | State::Answering(_) => Takes::Later,
+            // Nothing is read behind a stream (galley B2, "Streaming").
+            State::Streaming { .. } | State::Finishing { .. } | State::Parted => Takes::Never,
+        }
+    }
+
+    fn line(&mut self, now: Now, line: Line<'_>) {
+        let asked = wire::asked(line, &self.config.limits);
+        self.asked(now, asked);
+    }
+}
+
 impl Connection {
     fn heard(&mut self, now: Now, heard: Heard<'_>) {
         if heard == Heard::Written {
             self.restart(now);
         }
         match self.link.heard(now, heard, &mut self.out) {
-            Report::Bytes(bytes) => self.bytes(now, bytes),
-            // An unterminated last line is a line, and the end takes its turn behind it.
-            Report::Ended => self.bytes(now, b"\n"),
+            Report::Bytes(bytes) => self.read(now, bytes),
+            Report::Ended => self.read_end(now),
             Report::Quiet | Report::Opened(_) | Report::Failed(_) | Report::Stderr(_) => {}
         }
     }
@@ -155,36 +172,6 @@ impl Connection {
             State::Waiting { until } | State::Finishing { until } => *until = now.mono + self.config.idle,
             State::Answering(_) | State::Streaming { .. } | State::Parted => {}
         }
-    }
-
-    fn bytes(&mut self, now: Now, bytes: &[u8]) {
-        let left = if self.backlog.is_empty() { self.take(now, bytes) } else { bytes };
-        self.backlog.push(left);
-    }
-
-    /// Goes on with what came while no line could be taken.
-    fn resume(&mut self, now: Now) {
-        if !self.backlog.is_empty() {
-            let backlog = std::mem::take(&mut self.backlog);
-            let left = self.take(now, backlog.rest()).len();
-            self.backlog = backlog.keep(left);
-        }
-    }
-
-    /// Takes lines as long as each can be answered, and returns what is left for later.
-    fn take<'a>(&mut self, now: Now, mut bytes: &'a [u8]) -> &'a [u8] {
-        while !bytes.is_empty() {
-            match self.state {
-                State::Waiting { .. } if self.may_take() => {}
-                State::Waiting { .. } | State::Answering(_) => break,
-                // Nothing is read behind a stream (galley B2, "Streaming").
-                State::Streaming { .. } | State::Finishing { .. } | State::Parted => return &[],
-            }
-            if let Some(asked) = self.lines.cut(&mut bytes, |line| wire::asked(line, &self.config.limits)) {
-                self.asked(now, asked);
-            }
-        }
-        bytes
     }
 
     /// Whether there is room for one more request, and for its answer.
@@ -303,14 +290,14 @@ impl Connection {
         self.catch_up();
         if let State::Waiting { until } = self.state
             && self.link.has_ended()
-            && self.backlog.is_empty()
+            && self.lines.waiting() == 0
         {
             self.state = State::Finishing { until };
         }
         if self.link.unsent() == 0 && matches!(self.state, State::Finishing { .. }) {
             self.part(now);
         }
-        let full = self.full || self.backlog.len() >= self.config.limits.write;
+        let full = self.full || self.lines.waiting() >= self.config.limits.write;
         self.link.hold(now, full, &mut self.out);
         self.flush(now);
         if self.link.is_closed() {
@@ -370,39 +357,4 @@ impl Connection {
 struct Lagged {
     kind: &'static str,
     lost: u64,
-}
-
-/// Bytes that came while no line could be taken: at most a pipe's worth and one read.
-#[derive(Debug, Default)]
-struct Backlog {
-    bytes: Vec<u8>,
-    taken: usize,
-}
-
-impl Backlog {
-    fn push(&mut self, bytes: &[u8]) {
-        self.bytes.drain(..self.taken);
-        self.taken = 0;
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    fn rest(&self) -> &[u8] {
-        self.bytes.get(self.taken..).unwrap_or_default()
-    }
-
-    /// Without all but the last `left` bytes. One that is used up gives its memory back.
-    fn keep(self, left: usize) -> Self {
-        match left {
-            0 => Self::default(),
-            left => Self { taken: self.bytes.len().saturating_sub(left), ..self },
-        }
-    }
-
-    const fn len(&self) -> usize {
-        self.bytes.len() - self.taken
-    }
-
-    const fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }

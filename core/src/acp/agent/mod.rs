@@ -24,7 +24,7 @@ use super::SessionId;
 use super::peer::{Closed, Fault, Notice, RequestKey};
 use super::session::{AgentCapabilities, ClientCapabilities, InitializeResponse};
 use crate::limits::Limits;
-use crate::lines::{Line, Lines};
+use crate::lines::{Line, Lines, ReadLines, Takes};
 use crate::link::{Link, Report};
 use crate::machine::{Deadline, Input, LinkId, Machine, Now, Output, Outputs, Refused, Tag};
 use crate::rpc::{self, Frame, Id, Pending, RpcError};
@@ -183,6 +183,30 @@ impl Machine for Agent {
     }
 }
 
+impl ReadLines for Agent {
+    fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
+    }
+
+    fn takes(&self) -> Takes {
+        match self.stage {
+            Stage::Fresh | Stage::Greeted | Stage::Serving => Takes::Now,
+            Stage::Opening | Stage::Leaving(_) | Stage::Ended => Takes::Never,
+        }
+    }
+
+    fn line(&mut self, now: Now, line: Line<'_>) {
+        match line {
+            Line::Text(text) => self.frame(text),
+            Line::NotUtf8(bytes) => {
+                self.complain(&Id::null(), RpcError::new(rpc::code::PARSE_ERROR, "not UTF-8"));
+                self.bad_line("not UTF-8", &String::from_utf8_lossy(bytes));
+            }
+            Line::TooLong => self.leave(now, Some(Fault::LineTooLong)),
+        }
+    }
+}
+
 impl Agent {
     /// Bytes that are not yet with the operating system.
     #[must_use]
@@ -198,44 +222,11 @@ impl Agent {
         match report {
             Report::Quiet | Report::Stderr(_) | Report::Failed(_) => {}
             Report::Opened(_) => self.stage = Stage::Fresh,
-            Report::Bytes(bytes) => self.bytes(now, bytes),
-            Report::Ended => self.ended(now),
-        }
-    }
-
-    fn bytes(&mut self, now: Now, bytes: &[u8]) {
-        let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
-        let mut feed = lines.feed(bytes);
-        while self.listens()
-            && let Some(line) = feed.next()
-        {
-            self.line(now, line);
-        }
-        self.lines = lines;
-    }
-
-    fn ended(&mut self, now: Now) {
-        let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
-        if self.listens()
-            && let Some(line) = lines.finish()
-        {
-            self.line(now, line);
-        }
-        self.leave(now, None);
-    }
-
-    const fn listens(&self) -> bool {
-        matches!(self.stage, Stage::Fresh | Stage::Greeted | Stage::Serving)
-    }
-
-    fn line(&mut self, now: Now, line: Line<'_>) {
-        match line {
-            Line::Text(text) => self.frame(text),
-            Line::NotUtf8(bytes) => {
-                self.complain(&Id::null(), RpcError::new(rpc::code::PARSE_ERROR, "not UTF-8"));
-                self.bad_line("not UTF-8", &String::from_utf8_lossy(bytes));
+            Report::Bytes(bytes) => self.read(now, bytes),
+            Report::Ended => {
+                self.read_end(now);
+                self.leave(now, None);
             }
-            Line::TooLong => self.leave(now, Some(Fault::LineTooLong)),
         }
     }
 

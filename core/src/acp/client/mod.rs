@@ -32,7 +32,7 @@ use super::session::{
 use super::turn::{Open, Turn};
 use super::{Json, SessionId, method};
 use crate::limits::Limits;
-use crate::lines::{Line, Lines};
+use crate::lines::{Line, Lines, ReadLines, Takes};
 use crate::link::{Link, Report};
 use crate::machine::{Deadline, Input, LinkId, Machine, Now, Output, Outputs, Refused, Tag, Time, soonest};
 use crate::rpc::{self, Flaw, Frame, Id, Pending, RpcError};
@@ -161,6 +161,27 @@ impl Machine for Client {
     }
 }
 
+impl ReadLines for Client {
+    fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
+    }
+
+    fn takes(&self) -> Takes {
+        match self.stage {
+            Stage::Initializing | Stage::Ready(_) => Takes::Now,
+            Stage::Opening | Stage::Leaving(_) | Stage::Ended => Takes::Never,
+        }
+    }
+
+    fn line(&mut self, now: Now, line: Line<'_>) {
+        match line {
+            Line::Text(text) => self.text(now, text),
+            Line::NotUtf8(bytes) => self.bad_line("not UTF-8", &String::from_utf8_lossy(bytes)),
+            Line::TooLong => self.fault(now, Fault::LineTooLong),
+        }
+    }
+}
+
 impl Client {
     /// Bytes that are not yet with the operating system.
     #[must_use]
@@ -173,11 +194,17 @@ impl Client {
             Report::Quiet => {}
             Report::Opened(_) => self.initialize(now),
             Report::Failed(_) => self.leave(now, None, &Failure::Disconnected),
-            Report::Bytes(bytes) => self.bytes(now, bytes),
+            Report::Bytes(bytes) => {
+                self.quiet_since = now.mono;
+                self.read(now, bytes);
+            }
             Report::Stderr(bytes) => {
                 self.out.tell(Event::Stderr(String::from_utf8_lossy(bytes).into_owned()));
             }
-            Report::Ended => self.ended(now),
+            Report::Ended => {
+                self.read_end(now);
+                self.leave(now, None, &Failure::Disconnected);
+            }
         }
     }
 
@@ -191,40 +218,6 @@ impl Client {
         };
         if let Err(refused) = self.ask(now, Ask::Initialize, method::INITIALIZE, &params) {
             self.fault(now, Fault::Unreadable(refused.to_string()));
-        }
-    }
-
-    fn bytes(&mut self, now: Now, bytes: &[u8]) {
-        self.quiet_since = now.mono;
-        let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
-        let mut feed = lines.feed(bytes);
-        while self.listens()
-            && let Some(line) = feed.next()
-        {
-            self.line(now, line);
-        }
-        self.lines = lines;
-    }
-
-    fn ended(&mut self, now: Now) {
-        let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
-        if self.listens()
-            && let Some(line) = lines.finish()
-        {
-            self.line(now, line);
-        }
-        self.leave(now, None, &Failure::Disconnected);
-    }
-
-    const fn listens(&self) -> bool {
-        matches!(self.stage, Stage::Initializing | Stage::Ready(_))
-    }
-
-    fn line(&mut self, now: Now, line: Line<'_>) {
-        match line {
-            Line::Text(text) => self.text(now, text),
-            Line::NotUtf8(bytes) => self.bad_line("not UTF-8", &String::from_utf8_lossy(bytes)),
-            Line::TooLong => self.fault(now, Fault::LineTooLong),
         }
     }
 
