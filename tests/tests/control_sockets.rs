@@ -61,6 +61,43 @@ fn serves_everybody<R: Runtime>() {
     assert!(!path.exists(), "nothing is left behind");
 }
 
+#[test]
+fn blocking_answers_ten_thousand_requests_at_once_in_order() {
+    answers_ten_thousand_at_once::<Blocking>();
+}
+
+#[test]
+fn smol_answers_ten_thousand_requests_at_once_in_order() {
+    answers_ten_thousand_at_once::<Smol>();
+}
+
+/// More than the pipes hold, so the server stops reading until the first answers are read.
+fn answers_ten_thousand_at_once<R: Runtime>() {
+    let dir = TempDir::with_prefix("al").expect("a directory");
+    let path = dir.path().join("run/control.sock");
+    let (tell, told) = channel();
+    thread::scope(|scope| {
+        scope.spawn(|| serve::<R>(&path, &tell));
+        until(&told, "listening");
+        let stream = say(&path, "");
+        let mut asks = stream.try_clone().expect("a descriptor");
+        scope.spawn(move || {
+            let requests: String = (0..10_000)
+                .map(|n| format!("{{\"command\":\"echo\",\"args\":{n},\"requestId\":\"{n}\"}}\n"))
+                .collect();
+            asks.write_all(requests.as_bytes()).expect("a reader");
+            asks.shutdown(Shutdown::Write).expect("a half");
+        });
+        let mut answers = BufReader::new(stream).lines();
+        for n in 0..10_000 {
+            let answer = answers.next().expect("an answer").expect("a line");
+            assert_eq!(answer, format!(r#"{{"ok":true,"requestId":"{n}","result":{n}}}"#));
+        }
+        assert!(answers.next().is_none(), "half-closed, and everything is answered");
+        assert_eq!(call::<R>(&path, "stop"), Answer::reply(&true));
+    });
+}
+
 fn serve<R: Runtime>(path: &Path, tell: &Sender<String>) {
     let config = server::Config { watch: 100_000, ..server::Config::new(Address(path.into())) };
     let mut desk = Desk::default();
