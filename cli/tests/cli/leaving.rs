@@ -9,9 +9,11 @@ use serde_json::json;
 
 use crate::rig::{AGENTLINE, Bench, Running, done};
 
+const RUNTIMES: [&str; 2] = ["blocking", "smol"];
+
 #[test]
 fn ctrl_c_cancels_the_turn() {
-    for runtime in ["blocking", "smol"] {
+    for runtime in RUNTIMES {
         let bench = Bench::new();
         let (agent, witness) = bench.tapped(&[AGENTLINE, "demo-agent"]);
         let mut run =
@@ -27,18 +29,20 @@ fn ctrl_c_cancels_the_turn() {
 
 #[test]
 fn ctrl_c_again_does_not_wait_for_the_agent() {
-    let bench = Bench::new();
-    let (agent, mut witness) = bench.tapped(&[AGENTLINE, "demo-agent"]);
-    let mut command = bench.agentline(&["run", "--json", "--cancel-grace", "1h", "hang"]);
-    let mut run = Running::new(command.args(agent));
-    run.until("session");
-    run.signal(Signal::INT);
-    witness.wait_for_text("session/cancel");
-    run.signal(Signal::INT);
-    let result = run.until("result");
-    assert_eq!(result["outcome"], "aborted");
-    assert_eq!(run.end().0.code(), Some(130));
-    let _ = witness.last_words();
+    for runtime in RUNTIMES {
+        let bench = Bench::new();
+        let (agent, mut witness) = bench.tapped(&[AGENTLINE, "demo-agent"]);
+        let command = &["run", "--json", "--runtime", runtime, "--cancel-grace", "1h", "hang"];
+        let mut run = Running::new(bench.agentline(command).args(agent));
+        run.until("session");
+        run.signal(Signal::INT);
+        witness.wait_for_text("session/cancel");
+        run.signal(Signal::INT);
+        let result = run.until("result");
+        assert_eq!(result["outcome"], "aborted");
+        assert_eq!(run.end().0.code(), Some(130));
+        let _ = witness.last_words();
+    }
 }
 
 #[test]
@@ -65,10 +69,12 @@ fn ctrl_c_during_the_handshake_ends_the_agent() {
 
 #[test]
 fn other_signals_end_the_agent_and_are_the_exit_code() {
-    for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
+    let each = |runtime| [(runtime, Signal::TERM, 143), (runtime, Signal::HUP, 129)];
+    for (runtime, signal, code) in RUNTIMES.into_iter().flat_map(each) {
         let bench = Bench::new();
         let (agent, witness) = bench.watched(&[AGENTLINE, "demo-agent", "--fault", "ignore-eof"]);
-        let mut run = Running::new(bench.agentline(&["run", "--json", "hi"]).args(agent));
+        let command = &["run", "--json", "--runtime", runtime, "hi"];
+        let mut run = Running::new(bench.agentline(command).args(agent));
         run.until("ready");
         run.signal(signal);
         run.until("result");
@@ -79,18 +85,22 @@ fn other_signals_end_the_agent_and_are_the_exit_code() {
 
 #[test]
 fn no_agent_outlives_a_sudden_death() {
-    let bench = Bench::new();
-    let (agent, witness) = bench.watched(&[AGENTLINE, "demo-agent", "--fault", "ignore-term"]);
-    let mut run = Running::new(bench.agentline(&["run", "--json", "hi"]).args(agent));
-    run.until("text");
-    run.signal(Signal::KILL);
-    assert_eq!(run.end().0.signal(), Some(9));
-    let _ = witness.last_words();
+    for runtime in RUNTIMES {
+        let bench = Bench::new();
+        let (agent, witness) = bench.watched(&[AGENTLINE, "demo-agent", "--fault", "ignore-term"]);
+        let command = &["run", "--json", "--runtime", runtime, "hi"];
+        let mut run = Running::new(bench.agentline(command).args(agent));
+        run.until("text");
+        run.signal(Signal::KILL);
+        assert_eq!(run.end().0.signal(), Some(9));
+        let _ = witness.last_words();
+    }
 }
 
 #[test]
 fn a_reader_that_is_gone_cancels_quietly() {
-    for (options, line) in [(&["--json"][..], r#"{"type":"text","text":"1\n"}"#), (&[], "1")] {
+    let json = r#"{"type":"text","text":"1\n"}"#;
+    for (options, line) in [(&["--json"][..], json), (&[], "1"), (&["--json", "--runtime", "smol"], json)] {
         let bench = Bench::new();
         let (agent, witness) = bench.tapped(&[AGENTLINE, "demo-agent"]);
         let command = &["run", "-q", "flood 100000000"];
