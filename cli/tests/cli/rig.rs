@@ -3,6 +3,9 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
 
 use agentline_tests::driver_table::Witness;
 use rustix::process::{Pid, Signal, kill_process};
@@ -70,8 +73,31 @@ impl Bench {
 
 /// Runs to the end.
 pub(crate) fn done(command: &mut Command) -> Done {
-    Done::of(command.output().expect("it runs"))
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let _leash = Leash::of(&child);
+    Done::of(child.wait_with_output().expect("it ends"))
 }
+
+/// The global deadline of a test: a child that hangs is killed, so that the test fails and does not hang too.
+pub(crate) struct Leash {
+    _dropped: Sender<()>,
+}
+
+impl Leash {
+    pub(crate) fn of(child: &Child) -> Self {
+        let (dropped, drops) = channel();
+        let pid = Pid::from_child(child);
+        thread::spawn(move || {
+            if drops.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        });
+        Self { _dropped: dropped }
+    }
+}
+
+/// Far more than any test takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a command left behind.
 #[derive(Debug)]
@@ -109,13 +135,14 @@ impl Done {
 pub(crate) struct Running {
     child: Child,
     stdout: Option<BufReader<ChildStdout>>,
+    _leash: Leash,
 }
 
 impl Running {
     pub(crate) fn new(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
         let stdout = child.stdout.take().map(BufReader::new);
-        Self { child, stdout }
+        Self { _leash: Leash::of(&child), child, stdout }
     }
 
     /// Reads stdout up to an object of that type.

@@ -5,10 +5,12 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
+
+use crate::rig::{Leash, PATIENCE};
 
 /// A command in a terminal.
 pub(crate) struct Terminal {
@@ -20,6 +22,7 @@ pub(crate) struct Terminal {
     seen: String,
     child: Child,
     deadline: Instant,
+    _leash: Leash,
 }
 
 impl Terminal {
@@ -42,8 +45,10 @@ impl Terminal {
                 && show.send(bytes[..read].to_vec()).is_ok()
             {}
         });
-        let deadline = Instant::now() + Duration::from_secs(60);
-        Self { keys, screen, shown, seen: String::new(), child: child.expect("it runs"), deadline }
+        let child = child.expect("it runs");
+        let _leash = Leash::of(&child);
+        let deadline = Instant::now() + PATIENCE;
+        Self { keys, screen, shown, seen: String::new(), child, deadline, _leash }
     }
 
     pub(crate) fn types(&mut self, keys: &str) {
