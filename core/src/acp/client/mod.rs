@@ -202,6 +202,7 @@ impl Client {
             && let Some(line) = feed.next()
         {
             self.line(now, line);
+            self.watch_unsent(now);
         }
         self.lines = lines;
     }
@@ -439,9 +440,7 @@ impl Client {
 
     /// The end of every step: one write, and the last words when the link is gone.
     fn settle(&mut self, now: Now) {
-        if self.link.unsent() > self.limits.unsent_hard {
-            self.fault(now, Fault::NotReading);
-        }
+        self.watch_unsent(now);
         self.link.flush(now, &mut self.out);
         if self.link.is_closed() && !matches!(self.stage, Stage::Ended) {
             self.leave(now, None, &Failure::Disconnected);
@@ -451,6 +450,13 @@ impl Client {
             };
             self.out.tell(Event::Closed(Box::new(Closed { fault, obituary: self.link.obituary() })));
             self.out.end();
+        }
+    }
+
+    /// Looked at after each line: what came in one read can ask for many times its size.
+    fn watch_unsent(&mut self, now: Now) {
+        if self.link.unsent() > self.limits.unsent_hard {
+            self.fault(now, Fault::NotReading);
         }
     }
 
