@@ -46,7 +46,7 @@ pub(super) struct Conn {
     link: Link,
     lines: Lines,
     stage: Stage,
-    /// Bytes that came behind an open request, from `read` on.
+    /// Bytes that came behind an open request or while the client did not read, from `read` on.
     inbox: Vec<u8>,
     read: usize,
     /// Whoever takes our events is full.
@@ -131,7 +131,7 @@ impl Conn {
         self.link.is_open() && !self.link.has_ended() && !self.is_stuffed()
     }
 
-    /// Too much came behind the open request: the rest stays in the pipe until it is answered.
+    /// Too much came that cannot be taken yet: the rest stays in the pipe until it is.
     fn is_stuffed(&self) -> bool {
         self.inbox.len() - self.read >= self.house.limits.unsent_soft
     }
@@ -142,8 +142,7 @@ impl Conn {
         if matches!(self.stage, Stage::Leaving) || self.is_finished() {
             self.link.leave(now, &mut self.out);
         }
-        let deaf = self.link.unsent() > self.house.limits.unsent_soft;
-        self.link.hold(now, self.full || deaf || self.is_stuffed(), &mut self.out);
+        self.link.hold(now, self.full || !self.has_room() || self.is_stuffed(), &mut self.out);
         self.link.flush(now, &mut self.out);
         if self.link.is_closed() && !matches!(self.stage, Stage::Over) {
             self.stage = Stage::Over;
@@ -157,9 +156,9 @@ impl Conn {
         self.inbox.extend_from_slice(bytes.get(taken..).unwrap_or_default());
     }
 
-    /// Goes on with what came behind a request that is answered now.
+    /// Goes on with what came behind a request that is answered now, or while the client did not read.
     fn catch_up(&mut self) {
-        if !self.inbox.is_empty() && self.is_reading() {
+        if !self.inbox.is_empty() && self.may_take() {
             let inbox = std::mem::take(&mut self.inbox);
             self.read += self.take(inbox.get(self.read..).unwrap_or_default());
             if self.read < inbox.len() {
@@ -182,14 +181,23 @@ impl Conn {
     }
 
     const fn is_finished(&self) -> bool {
-        self.link.has_ended() && self.is_reading()
+        self.link.has_ended() && self.is_reading() && self.inbox.is_empty()
     }
 
-    /// Takes lines until one has to wait for its answer; says how many bytes that took.
+    /// Whether one more answer can wait to be sent.
+    fn has_room(&self) -> bool {
+        self.link.unsent() <= self.house.limits.unsent_soft
+    }
+
+    fn may_take(&self) -> bool {
+        self.is_reading() && self.has_room()
+    }
+
+    /// Takes lines until one has to wait for its answer, or for room; says how many bytes that took.
     fn take(&mut self, bytes: &[u8]) -> usize {
         let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
         let mut feed = lines.feed(bytes);
-        while self.is_reading()
+        while self.may_take()
             && let Some(line) = feed.next()
         {
             self.line(line);
@@ -295,29 +303,67 @@ impl Conn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Heard;
+    use crate::machine::{Action, Heard};
 
-    #[test]
-    fn what_waits_behind_requests_is_bounded_however_many_there_are() {
+    const LOAD: &[u8] = b"{\"id\":1,\"method\":\"session/load\"}\n";
+    const PING: &[u8] = b"{\"id\":2,\"method\":\"ping\"}\n";
+
+    fn admitted() -> Conn {
         let house = House {
             token: Secret::new("t".to_owned()),
             agent: AgentInfo::default(),
-            limits: Limits { unsent_soft: 1000, ..Limits::default() },
+            limits: Limits { unsent_soft: 1000, write: 300, ..Limits::default() },
             graces: Graces::default(),
         };
         let mut conn = Conn::new(Now::default(), Arc::new(house));
+        hear(
+            &mut conn,
+            Heard::Bytes(b"{\"id\":0,\"method\":\"initialize\",\"params\":{\"authToken\":\"t\"}}\n"),
+        );
+        hear(&mut conn, Heard::Written);
+        conn
+    }
+
+    /// Tells it what happened on its link, and returns what it wrote.
+    fn hear(conn: &mut Conn, heard: Heard<'_>) -> Vec<u8> {
+        conn.handle(Now::default(), Input::Link(LinkId::FIRST, heard));
+        let written = std::iter::from_fn(|| conn.poll()).filter_map(|output| match output {
+            Output::Do(_, Action::Write(bytes)) => Some(bytes),
+            Output::Do(..) | Output::Tell(_) | Output::Store(_) | Output::End => None,
+        });
+        written.flatten().collect()
+    }
+
+    #[test]
+    fn what_waits_behind_requests_is_bounded_however_many_there_are() {
+        let mut conn = admitted();
         let mut send = |bytes: &[u8]| {
-            let now = Now::default();
-            conn.handle(now, Input::Link(LinkId::FIRST, Heard::Bytes(bytes)));
-            conn.handle(now, Input::Link(LinkId::FIRST, Heard::Written));
-            let _ = conn.command(now, Tell::Answer(Ok(Answer::Done {})));
-            while conn.poll().is_some() {}
+            hear(&mut conn, Heard::Bytes(bytes));
+            hear(&mut conn, Heard::Written);
+            let _ = conn.command(Now::default(), Tell::Answer(Ok(Answer::Done {})));
             conn.inbox.len()
         };
-        send(b"{\"id\":0,\"method\":\"initialize\",\"params\":{\"authToken\":\"t\"}}\n");
-        let load = b"{\"id\":1,\"method\":\"session/load\"}\n";
-        send(&load.repeat(20));
+        send(&LOAD.repeat(20));
         // One comes for each that is answered, so it never runs empty.
-        assert!((0..1000).map(|_| send(load)).max() <= Some(1000));
+        assert!((0..1000).map(|_| send(LOAD)).max() <= Some(1000));
+    }
+
+    #[test]
+    fn what_waits_for_a_client_that_does_not_read_is_bounded_however_much_it_asks() {
+        for goes in [false, true] {
+            let mut conn = admitted();
+            let mut written = hear(&mut conn, Heard::Bytes(&PING.repeat(1000)));
+            assert!(conn.link.is_held());
+            if goes {
+                hear(&mut conn, Heard::Eof);
+            }
+            for _ in 0..1000 {
+                assert!(conn.link.unsent() < 1100, "{}", conn.link.unsent());
+                written.extend(hear(&mut conn, Heard::Written));
+            }
+            // Nothing is lost, and who only stopped sending gets it all.
+            assert_eq!(written.iter().filter(|byte| **byte == b'\n').count(), 1000);
+            assert_eq!((conn.link.is_held(), conn.link.is_closed()), (false, goes));
+        }
     }
 }

@@ -10,8 +10,9 @@ fn busy() -> Rig<Client> {
     let mut config = Config { limits, ..given() };
     config.capabilities.fs.read_text_file = true;
     let mut rig = Rig::<Client>::with_sessions(config, &["s"]);
-    rig.command(prompt(1)).unwrap();
-    rig.command(Command::ListSessions { tag: Tag(2), cwd: None, cursor: None }).unwrap();
+    rig.command(prompt(1)).expect("a session that is idle");
+    rig.command(Command::ListSessions { tag: Tag(2), cwd: None, cursor: None })
+        .expect("a session that is idle");
     rig.hear(&ask("\"p\""));
     rig.hear(&read("\"r\""));
     rig.told();
