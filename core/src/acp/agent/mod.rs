@@ -296,7 +296,7 @@ impl Agent {
     }
 
     fn watch_flow(&mut self) {
-        if !self.link.is_open() {
+        if !self.listens() {
             return;
         }
         let unsent = self.link.unsent();
