@@ -14,7 +14,8 @@ pub struct Limits {
     pub write: usize,
     /// Unsent bytes above which a writer that can wait should wait. 64 KiB: one more pipe full.
     pub unsent_soft: usize,
-    /// Unsent bytes above which the peer is called deaf. Room for one longest line and the answers around it.
+    /// Unsent bytes above which a peer that cannot be made to wait is called deaf: both roles of ACP. Room for
+    /// one longest line and the answers around it.
     pub unsent_hard: usize,
     /// Bytes of a child's standard error that are kept, the last ones. Enough for a stack trace.
     pub stderr_tail: usize,

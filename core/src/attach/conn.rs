@@ -126,8 +126,8 @@ impl ReadLines for Conn {
 
     fn takes(&self) -> Takes {
         match self.stage {
-            Stage::Stranger | Stage::Admitted => Takes::Now,
-            Stage::Asked(_) => Takes::Later,
+            Stage::Stranger | Stage::Admitted if self.has_room() => Takes::Now,
+            Stage::Stranger | Stage::Admitted | Stage::Asked(_) => Takes::Later,
             Stage::Leaving | Stage::Over => Takes::Never,
         }
     }
@@ -154,7 +154,7 @@ impl Conn {
         self.link.is_open() && !self.link.has_ended() && !self.is_stuffed()
     }
 
-    /// Too much came behind the open request: the rest stays in the pipe until it is answered.
+    /// Too much came that cannot be taken yet: the rest stays in the pipe until it is.
     fn is_stuffed(&self) -> bool {
         self.lines.waiting() >= self.house.limits.unsent_soft
     }
@@ -165,8 +165,7 @@ impl Conn {
         if matches!(self.stage, Stage::Leaving) || self.is_finished() {
             self.link.leave(now, &mut self.out);
         }
-        let deaf = self.link.unsent() > self.house.limits.unsent_soft;
-        self.link.hold(now, self.full || deaf || self.is_stuffed(), &mut self.out);
+        self.link.hold(now, self.full || !self.has_room() || self.is_stuffed(), &mut self.out);
         self.link.flush(now, &mut self.out);
         if self.link.is_closed() && !matches!(self.stage, Stage::Over) {
             self.stage = Stage::Over;
@@ -175,7 +174,14 @@ impl Conn {
     }
 
     const fn is_finished(&self) -> bool {
-        self.link.has_ended() && matches!(self.stage, Stage::Stranger | Stage::Admitted)
+        self.link.has_ended()
+            && self.lines.waiting() == 0
+            && matches!(self.stage, Stage::Stranger | Stage::Admitted)
+    }
+
+    /// Whether one more answer can wait to be sent.
+    fn has_room(&self) -> bool {
+        self.link.unsent() <= self.house.limits.unsent_soft
     }
 
     fn frame(&mut self, frame: Frame<'_>) {
@@ -255,29 +261,67 @@ impl Conn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Heard;
+    use crate::machine::{Action, Heard};
 
-    #[test]
-    fn what_waits_behind_requests_is_bounded_however_many_there_are() {
+    const LOAD: &[u8] = b"{\"id\":1,\"method\":\"session/load\"}\n";
+    const PING: &[u8] = b"{\"id\":2,\"method\":\"ping\"}\n";
+
+    fn admitted() -> Conn {
         let house = House {
             token: Secret::new("t".to_owned()),
             agent: AgentInfo::default(),
-            limits: Limits { unsent_soft: 1000, ..Limits::default() },
+            limits: Limits { unsent_soft: 1000, write: 300, ..Limits::default() },
             graces: Graces::default(),
         };
         let mut conn = Conn::new(Now::default(), Arc::new(house));
+        hear(
+            &mut conn,
+            Heard::Bytes(b"{\"id\":0,\"method\":\"initialize\",\"params\":{\"authToken\":\"t\"}}\n"),
+        );
+        hear(&mut conn, Heard::Written);
+        conn
+    }
+
+    /// Tells it what happened on its link, and returns what it wrote.
+    fn hear(conn: &mut Conn, heard: Heard<'_>) -> Vec<u8> {
+        conn.handle(Now::default(), Input::Link(LinkId::FIRST, heard));
+        let written = std::iter::from_fn(|| conn.poll()).filter_map(|output| match output {
+            Output::Do(_, Action::Write(bytes)) => Some(bytes),
+            Output::Do(..) | Output::Tell(_) | Output::Store(_) | Output::End => None,
+        });
+        written.flatten().collect()
+    }
+
+    #[test]
+    fn what_waits_behind_requests_is_bounded_however_many_there_are() {
+        let mut conn = admitted();
         let mut send = |bytes: &[u8]| {
-            let now = Now::default();
-            conn.handle(now, Input::Link(LinkId::FIRST, Heard::Bytes(bytes)));
-            conn.handle(now, Input::Link(LinkId::FIRST, Heard::Written));
-            let _ = conn.command(now, Tell::Answer(Ok(Answer::Done {})));
-            while conn.poll().is_some() {}
+            hear(&mut conn, Heard::Bytes(bytes));
+            hear(&mut conn, Heard::Written);
+            let _ = conn.command(Now::default(), Tell::Answer(Ok(Answer::Done {})));
             conn.lines.waiting()
         };
-        send(b"{\"id\":0,\"method\":\"initialize\",\"params\":{\"authToken\":\"t\"}}\n");
-        let load = b"{\"id\":1,\"method\":\"session/load\"}\n";
-        send(&load.repeat(20));
+        send(&LOAD.repeat(20));
         // One comes for each that is answered, so it never runs empty.
-        assert!((0..1000).map(|_| send(load)).max() <= Some(1000));
+        assert!((0..1000).map(|_| send(LOAD)).max() <= Some(1000));
+    }
+
+    #[test]
+    fn what_waits_for_a_client_that_does_not_read_is_bounded_however_much_it_asks() {
+        for goes in [false, true] {
+            let mut conn = admitted();
+            let mut written = hear(&mut conn, Heard::Bytes(&PING.repeat(1000)));
+            assert!(conn.link.is_held());
+            if goes {
+                hear(&mut conn, Heard::Eof);
+            }
+            for _ in 0..1000 {
+                assert!(conn.link.unsent() < 1100, "{}", conn.link.unsent());
+                written.extend(hear(&mut conn, Heard::Written));
+            }
+            // Nothing is lost, and who only stopped sending gets it all.
+            assert_eq!(written.iter().filter(|byte| **byte == b'\n').count(), 1000);
+            assert_eq!((conn.link.is_held(), conn.link.is_closed()), (false, goes));
+        }
     }
 }

@@ -27,14 +27,8 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        let link = LinkLimits {
-            line: (8 << 20) - 1,
-            // The answer to a longest line can hold its id.
-            unsent_hard: 12 << 20,
-            ..LinkLimits::default()
-        };
         Self {
-            link,
+            link: LinkLimits { line: (8 << 20) - 1, ..LinkLimits::default() },
             // Both ends follow an end of input at once, unless a turn keeps them.
             graces: Graces { eof: Duration::from_millis(500), ..Graces::default() },
             connections: 512,

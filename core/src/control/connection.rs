@@ -358,3 +358,30 @@ struct Lagged {
     kind: &'static str,
     lost: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{Action, Address};
+
+    #[test]
+    fn what_waits_for_a_client_that_does_not_read_is_bounded_however_much_it_asks() {
+        let mut config = Config::new(Address("/s".into()));
+        config.limits.unsent_soft = 1000;
+        let mut connection = Connection::new(Now::default(), (Peer::default(), Arc::new(config)));
+        let mut hear = |heard: Heard<'_>| {
+            connection.handle(Now::default(), Input::Link(LinkId::FIRST, heard));
+            assert!(connection.link.unsent() < 1200, "{}", connection.link.unsent());
+            let written = std::iter::from_fn(|| connection.poll()).filter_map(|output| match output {
+                Output::Do(_, Action::Write(bytes)) => Some(bytes),
+                Output::Do(..) | Output::Tell(_) | Output::Store(_) | Output::End => None,
+            });
+            written.flatten().filter(|byte| *byte == b'\n').count()
+        };
+        let mut answers = hear(Heard::Bytes(&b"no\n".repeat(1000)));
+        for _ in 0..1000 {
+            answers += hear(Heard::Written);
+        }
+        assert_eq!(answers, 1000);
+    }
+}

@@ -277,6 +277,8 @@ struct Wire {
     asked: BTreeSet<u64>,
     /// Nothing is promised any more.
     leaving: bool,
+    /// Bytes that may be unsent.
+    most: usize,
 }
 
 impl Default for Wire {
@@ -287,8 +289,15 @@ impl Default for Wire {
 
 impl Wire {
     fn within(limits: &Limits) -> Self {
-        let (lines, depth) = (Lines::new(limits.line), limits.depth);
-        Self { lines, depth, unanswered: BTreeMap::new(), asked: BTreeSet::new(), leaving: false }
+        Self {
+            lines: Lines::new(limits.line),
+            depth: limits.depth,
+            unanswered: BTreeMap::new(),
+            asked: BTreeSet::new(),
+            leaving: false,
+            // A line that is one too many, and an answer to whatever is open, each of which echoes its id.
+            most: limits.unsent_hard + (1 + limits.peer_requests) * (limits.line + 200),
+        }
     }
 
     fn input(&mut self, input: Input<'_>) {
@@ -374,6 +383,7 @@ impl Wire {
 
     /// When all is written, what is unanswered is what the application was asked.
     fn settled(&self, unsent: usize, open: usize) {
+        assert!(unsent <= self.most, "{unsent} bytes are unsent");
         if self.leaving || unsent > 0 {
             return;
         }

@@ -11,20 +11,34 @@ use agentline_core::{Action, Heard, Input, LinkId, Machine, Now, Open, Output, P
 use super::{AgentAudit, ClientAudit};
 use crate::invariants::{Checked, Checks};
 
-/// A machine with one link, whose writes are with its peer at once.
+/// A machine with one link, whose writes are with its peer at once, unless that is deaf.
 pub struct Rig<M: Machine> {
     machine: Checked<M>,
     now: Now,
+    peer: Ear,
     written: Vec<String>,
     told: Vec<M::Event>,
     done: Vec<String>,
 }
 
+/// Whether the peer reads what it is written.
+enum Ear {
+    Open,
+    /// With the write that it left in the pipe.
+    Deaf(Vec<u8>),
+}
+
 impl<M: Machine> Rig<M> {
     /// Opens the link of a machine.
     pub fn around(machine: Checked<M>) -> Self {
-        let mut rig =
-            Self { machine, now: Now::default(), written: Vec::new(), told: Vec::new(), done: Vec::new() };
+        let mut rig = Self {
+            machine,
+            now: Now::default(),
+            peer: Ear::Open,
+            written: Vec::new(),
+            told: Vec::new(),
+            done: Vec::new(),
+        };
         rig.drain();
         rig.link(Heard::Opened(Peer::default()));
         rig
@@ -55,6 +69,21 @@ impl<M: Machine> Rig<M> {
         let done = self.machine.command(self.now, command);
         self.drain();
         done
+    }
+
+    /// The peer reads nothing more: the next write is the last.
+    pub fn deafen(&mut self) {
+        self.peer = Ear::Deaf(Vec::new());
+    }
+
+    /// The peer reads again, all that waits for it.
+    pub fn undeafen(&mut self) {
+        if let Ear::Deaf(write) = std::mem::replace(&mut self.peer, Ear::Open)
+            && !write.is_empty()
+        {
+            self.take(write);
+            self.drain();
+        }
     }
 
     /// Time passes, and the machine is told at each of its deadlines.
@@ -118,14 +147,19 @@ impl<M: Machine> Rig<M> {
         self.now
     }
 
+    fn take(&mut self, write: Vec<u8>) {
+        let text = String::from_utf8(write).expect("lines are text");
+        self.written.extend(text.lines().map(str::to_owned));
+        self.machine.handle(self.now, Input::Link(LinkId::FIRST, Heard::Written));
+    }
+
     fn drain(&mut self) {
         while let Some(output) = self.machine.poll() {
             match output {
-                Output::Do(link, Action::Write(bytes)) => {
-                    let text = String::from_utf8(bytes).expect("lines are text");
-                    self.written.extend(text.lines().map(str::to_owned));
-                    self.machine.handle(self.now, Input::Link(link, Heard::Written));
-                }
+                Output::Do(LinkId::FIRST, Action::Write(bytes)) => match &mut self.peer {
+                    Ear::Open => self.take(bytes),
+                    Ear::Deaf(write) => *write = bytes,
+                },
                 Output::Do(_, action) => self.done.push(format!("{action:?}")),
                 Output::Store(store) => self.done.push(format!("{store:?}")),
                 Output::End => self.done.push("End".to_owned()),

@@ -50,6 +50,7 @@ impl Session {
     fn new() -> Self {
         let mut config = config();
         config.limits.connections = SEATS;
+        config.limits.link.unsent_soft = 300;
         let mut desk = Desk::new(config);
         desk.heard(LinkId::FIRST, Heard::Opened(Peer::default()));
         Self { desk, clients: Vec::new(), received: Vec::new(), running: false, asked: 0 }

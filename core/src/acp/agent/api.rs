@@ -201,7 +201,7 @@ pub enum Event {
     PermissionAnswered(Tag, PermissionOutcome),
     /// The answer to any other request of ours.
     Served(Tag, Result<Json, RpcError>),
-    /// So much is unsent that text is refused from here on, until [`Event::Drained`].
+    /// So much is unsent that text is refused from here on, until [`Event::Drained`] or the end.
     Crowded,
     /// There is room again.
     Drained,

@@ -204,6 +204,7 @@ impl ReadLines for Agent {
             }
             Line::TooLong => self.leave(now, Some(Fault::LineTooLong)),
         }
+        self.watch_unsent(now);
     }
 }
 
@@ -264,9 +265,7 @@ impl Agent {
 
     /// The end of every step: one write, and the last words when the link is gone.
     fn settle(&mut self, now: Now) {
-        if self.link.unsent() > self.limits.unsent_hard {
-            self.leave(now, Some(Fault::NotReading));
-        }
+        self.watch_unsent(now);
         self.link.flush(now, &mut self.out);
         self.watch_flow();
         if self.link.is_closed() && !matches!(self.stage, Stage::Ended) {
@@ -280,7 +279,17 @@ impl Agent {
         }
     }
 
+    /// Looked at after each line: what came in one read can ask for many times its size.
+    fn watch_unsent(&mut self, now: Now) {
+        if self.link.unsent() > self.limits.unsent_hard {
+            self.leave(now, Some(Fault::NotReading));
+        }
+    }
+
     fn watch_flow(&mut self) {
+        if !matches!(self.takes(), Takes::Now) {
+            return;
+        }
         let unsent = self.link.unsent();
         match self.flow {
             Flow::Free if unsent > self.limits.unsent_soft => {

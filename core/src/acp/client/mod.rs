@@ -179,6 +179,7 @@ impl ReadLines for Client {
             Line::NotUtf8(bytes) => self.bad_line("not UTF-8", &String::from_utf8_lossy(bytes)),
             Line::TooLong => self.fault(now, Fault::LineTooLong),
         }
+        self.watch_unsent(now);
     }
 }
 
@@ -432,9 +433,7 @@ impl Client {
 
     /// The end of every step: one write, and the last words when the link is gone.
     fn settle(&mut self, now: Now) {
-        if self.link.unsent() > self.limits.unsent_hard {
-            self.fault(now, Fault::NotReading);
-        }
+        self.watch_unsent(now);
         self.link.flush(now, &mut self.out);
         if self.link.is_closed() && !matches!(self.stage, Stage::Ended) {
             self.leave(now, None, &Failure::Disconnected);
@@ -444,6 +443,13 @@ impl Client {
             };
             self.out.tell(Event::Closed(Box::new(Closed { fault, obituary: self.link.obituary() })));
             self.out.end();
+        }
+    }
+
+    /// Looked at after each line: what came in one read can ask for many times its size.
+    fn watch_unsent(&mut self, now: Now) {
+        if self.link.unsent() > self.limits.unsent_hard {
+            self.fault(now, Fault::NotReading);
         }
     }
 

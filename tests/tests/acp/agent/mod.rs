@@ -19,8 +19,7 @@ use agentline_core::acp::{
     Unknown,
 };
 use agentline_core::rpc::RpcError;
-use agentline_core::{Action, Heard, Input, Limits, LinkId, Machine, Output, Refused, Tag, Time};
-use agentline_tests::Checked;
+use agentline_core::{Heard, Limits, Refused, Tag};
 use agentline_tests::acp::Rig;
 use agentline_tests::acp::rig::{CLIENT_OFFERS, OFFERS};
 

@@ -1,5 +1,6 @@
 //! The rules of a client, one by one, on a link where nothing goes wrong.
 
+mod deaf;
 mod handshake;
 mod lines;
 mod questions;
