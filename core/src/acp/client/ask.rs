@@ -9,6 +9,7 @@ use super::{
     Answer, Client, Command, Event, Failure, Known, Moment, Session, Stage, Stopped, Timeouts, Which,
 };
 use crate::acp::content::ContentBlock;
+use crate::acp::exposed::Exposed;
 use crate::acp::lenient::{object, or_default};
 use crate::acp::peer::{Fault, Notice, is_extension};
 use crate::acp::session::{
@@ -231,7 +232,7 @@ impl Client {
         if old.as_ref().is_some_and(|(id, _)| self.sessions.contains_key(id)) {
             return Err(Refused::Busy);
         }
-        let params = SetupParams { session_id: old.as_ref().map(|(id, _)| id), setup };
+        let params = SetupParams { session_id: old.as_ref().map(|(id, _)| id), setup: Exposed(setup) };
         self.request_of(now, tag, Wanted::OpenSession(which), method, &params)?;
         if let Some((id, moment)) = old {
             // Its updates come before the answer.
@@ -497,7 +498,7 @@ struct SetupParams<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<&'a SessionId>,
     #[serde(flatten)]
-    setup: &'a SessionSetup,
+    setup: Exposed<'a, SessionSetup>,
 }
 
 #[derive(Deserialize)]
