@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{
-    Answer, Client, Command, Event, Failure, Known, Moment, Session, Stage, Stopped, Timeouts, Which,
+    Answer, Client, Command, Event, Failure, Known, Moment, Patience, Session, Stage, Stopped, Timeouts,
+    Which,
 };
 use crate::acp::content::ContentBlock;
 use crate::acp::exposed::Exposed;
@@ -18,14 +19,15 @@ use crate::acp::session::{
 use crate::acp::turn::{Open, StopReason, Turn};
 use crate::acp::update::ConfigOptions;
 use crate::acp::{Json, SessionId, method};
-use crate::machine::{Deadline, Now, Refused, Tag, Time};
+use crate::link::Listened;
+use crate::machine::{Now, Refused, Tag};
 use crate::rpc::{self, Id, RpcError, code};
 
 /// A request that waits for its answer.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) ask: Ask,
-    pub(super) until: Option<Time>,
+    pub(super) until: Option<Listened>,
 }
 
 /// What was asked.
@@ -51,12 +53,8 @@ pub(super) enum Wanted {
 }
 
 impl Asked {
-    pub(super) fn deadline(&self) -> Option<Deadline> {
+    pub(super) fn patience(&self) -> Option<Patience> {
         self.until.map(|until| (until, self.ask.name()))
-    }
-
-    pub(super) fn is_due(&self, now: Now) -> bool {
-        self.until.is_some_and(|until| until <= now.mono)
     }
 
     pub(super) const fn opens_new_session(&self) -> bool {
@@ -257,12 +255,12 @@ impl Client {
         if let Some(turn) = self.turn_mut(&session) {
             *turn = Turn::Running(Open { request, tag });
         }
-        self.quiet_since = now.mono;
+        self.quiet_since = self.link.listened(now);
         Ok(())
     }
 
     fn cancel(&mut self, now: Now, id: &SessionId) -> Result<(), Refused> {
-        let until = self.timeouts.cancel.map(|grace| now.mono + grace);
+        let until = self.timeouts.cancel.map(|grace| self.link.listened(now) + grace);
         let turn = self.turn_mut(id).ok_or(Refused::Unknown)?;
         match *turn {
             Turn::Running(open) => *turn = Turn::Cancelling(open, until),
