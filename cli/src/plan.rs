@@ -56,7 +56,9 @@ impl Task {
 
     /// Looks at the workspace and for the agent. `start` is filled in as far as it gets.
     pub(crate) fn plan(self, args: &Run, start: &mut Start) -> Result<Plan, Problem> {
-        let Spawn { spec, whose, secrets } = spawn(&args.child, self.variables, start)?;
+        let Spawn { spec, whose, mut secrets } = spawn(&args.child, self.variables, start)?;
+        let pairs = self.mcp_servers.iter().flat_map(McpServer::pairs);
+        secrets.extend(pairs.map(|pair| pair.value.expose().as_bytes().to_vec().into()));
         let setup =
             SessionSetup { mcp_servers: self.mcp_servers, ..SessionSetup::in_directory(start.cwd.clone()) };
         let timeouts = Timeouts {

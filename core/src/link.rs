@@ -13,9 +13,10 @@
 //! A child's link closes when its exit is known, nobody is left in its group and its stdout has ended; or the
 //! drain grace ended; or the ladder did. A stream closes when both halves are closed, or after its EOF grace.
 
-use std::time::Duration;
+mod obituary;
 
-use serde::{Deserialize, Serialize};
+use std::ops::Add;
+use std::time::Duration;
 
 use crate::limits::{Graces, Limits};
 use crate::machine::{
@@ -24,6 +25,8 @@ use crate::machine::{
 };
 use crate::outbox::Outbox;
 
+pub use obituary::{Obituary, Rung};
+
 /// One byte link of a machine. Its owner decides what the bytes mean and when to leave.
 #[derive(Debug)]
 pub struct Link {
@@ -31,6 +34,8 @@ pub struct Link {
     phase: Phase,
     life: Life,
     inbound: Inbound,
+    /// How long it was held in all.
+    deaf: Duration,
     outbox: Outbox,
     /// Bytes of the outstanding write.
     in_flight: Option<usize>,
@@ -86,10 +91,10 @@ enum Search {
     Gone,
 }
 
-#[derive(Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Inbound {
     Open,
-    Held,
+    Held(Listened),
     /// The child has exited and its last bytes may still come.
     Draining {
         until: Time,
@@ -97,35 +102,17 @@ enum Inbound {
     Ended,
 }
 
-/// How far the teardown had to go.
-#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Rung {
-    /// The peer left by itself.
-    #[default]
-    Own,
-    /// We closed our half.
-    Eof,
-    /// SIGTERM to the group.
-    Term,
-    /// SIGKILL to the group.
-    Kill,
-}
+/// A moment on a link's own clock, which stands still while the link is held. What waits for the peer's words goes
+/// by it: they may lie in the pipe, unread.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Listened(Time);
 
-/// How a link ended.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Obituary {
-    /// Why it never opened.
-    pub failed: Option<OpenError>,
-    /// How the child ended, if it did in time.
-    pub exit: Option<Exit>,
-    /// How far the teardown had to go.
-    pub rung: Rung,
-    /// Whether the child's group was seen to be gone. `None`: there was no child.
-    pub group: Option<Group>,
-    /// The end of what the child wrote to standard error, as text.
-    pub stderr_tail: String,
+impl Add<Duration> for Listened {
+    type Output = Self;
+
+    fn add(self, span: Duration) -> Self {
+        Self(self.0 + span)
+    }
 }
 
 /// What an input meant for the link's owner.
@@ -173,6 +160,7 @@ impl Link {
             phase: Phase::Open,
             life: Life::Stream,
             inbound: Inbound::Open,
+            deaf: Duration::ZERO,
             outbox: Outbox::default(),
             in_flight: None,
             rung: Rung::Own,
@@ -261,7 +249,7 @@ impl Link {
         };
         let drain = match self.inbound {
             Inbound::Draining { until } => Some((until, "drain after exit")),
-            Inbound::Open | Inbound::Held | Inbound::Ended => None,
+            Inbound::Open | Inbound::Held(_) | Inbound::Ended => None,
         };
         let probe = match self.life {
             Life::Exited(_, Search::Again { at, .. }) => Some((at, "look for the group")),
@@ -336,11 +324,15 @@ impl Link {
         if !matches!(self.phase, Phase::Opening { .. } | Phase::Open) {
             return;
         }
-        self.inbound = match (&self.inbound, hold) {
-            (Inbound::Open | Inbound::Draining { .. }, true) => Inbound::Held,
-            (Inbound::Held, false) if matches!(self.life, Life::Exited(..)) => self.draining(now),
-            (Inbound::Held, false) => Inbound::Open,
-            (Inbound::Held | Inbound::Ended, _) | (Inbound::Open | Inbound::Draining { .. }, false) => return,
+        self.inbound = match (self.inbound, hold) {
+            (Inbound::Open | Inbound::Draining { .. }, true) => Inbound::Held(self.listened(now)),
+            (Inbound::Held(at), false) => {
+                self.deaf = now.mono.since(at.0);
+                if matches!(self.life, Life::Exited(..)) { self.draining(now) } else { Inbound::Open }
+            }
+            (Inbound::Held(_) | Inbound::Ended, _) | (Inbound::Open | Inbound::Draining { .. }, false) => {
+                return;
+            }
         };
         if self.is_open() {
             out.act(self.id, Action::Read(!hold));
@@ -374,7 +366,24 @@ impl Link {
     /// Whether reading is suspended for our own reader's sake.
     #[must_use]
     pub const fn is_held(&self) -> bool {
-        matches!(self.inbound, Inbound::Held)
+        matches!(self.inbound, Inbound::Held(_))
+    }
+
+    /// What the link's own clock shows.
+    #[must_use]
+    pub fn listened(&self, now: Now) -> Listened {
+        match self.inbound {
+            Inbound::Held(at) => at,
+            Inbound::Open | Inbound::Draining { .. } | Inbound::Ended => {
+                Listened(Time::ZERO + now.mono.since(Time::ZERO + self.deaf))
+            }
+        }
+    }
+
+    /// When the link's own clock will show that; `None` while it stands still.
+    #[must_use]
+    pub fn when(&self, until: Listened) -> Option<Time> {
+        (!self.is_held()).then(|| until.0 + self.deaf)
     }
 
     /// Whether the peer has said its last byte.
@@ -452,7 +461,7 @@ impl Link {
             Inbound::Ended => return Report::Quiet,
             // Whoever still talks is not drained; once we leave, the first grace is the last.
             Inbound::Draining { .. } if self.is_open() => self.inbound = self.draining(now),
-            Inbound::Open | Inbound::Held | Inbound::Draining { .. } => {}
+            Inbound::Open | Inbound::Held(_) | Inbound::Draining { .. } => {}
         }
         Report::Bytes(bytes)
     }

@@ -148,7 +148,8 @@ impl Ids {
 pub enum Input<'a> {
     /// Time passed. Whether a deadline came is the machine's to know.
     Tick,
-    /// Whoever takes our events is full (`true`), or has room again (`false`).
+    /// Whoever takes our events is full (`true`), or has room again (`false`). Until then the peers are not read, and
+    /// what waits for a word of theirs has as much time afterwards as it had left.
     Hold(bool),
     /// Something happened on a link. Unknown and closed links are ignored: late wakes are normal.
     Link(LinkId, Heard<'a>),

@@ -61,7 +61,8 @@ pub struct Checked<M: Machine> {
 struct Secrets<M: Machine> {
     words: Vec<String>,
     show_machine: fn(&M) -> String,
-    show_event: fn(&M::Event) -> String,
+    show_command: fn(&M::Command) -> String,
+    show_output: fn(&Output<M::Event>) -> String,
 }
 
 /// What was seen of one link.
@@ -110,17 +111,20 @@ impl<M: Machine> Checked<M> {
         self
     }
 
-    /// Looks for these words in all that the machine shows of itself. Slow: for short runs.
+    /// Looks for these words in all that the machine, its commands and its outputs show of themselves. Slow: for
+    /// short runs.
     #[must_use]
     pub fn and_secrets(mut self, words: Vec<String>) -> Self
     where
         M: Debug,
+        M::Command: Debug,
         M::Event: Debug,
     {
         self.secrets = Some(Secrets {
             words,
             show_machine: |machine| format!("{machine:?}"),
-            show_event: |event| format!("{event:?}"),
+            show_command: |command| format!("{command:?}"),
+            show_output: |output| format!("{output:?}"),
         });
         self
     }
@@ -169,14 +173,12 @@ impl<M: Machine> Checked<M> {
 
     fn watch(&mut self, output: &Output<M::Event>) {
         assert!(!self.ended, "an output after End");
+        if let Some(secrets) = &self.secrets {
+            secrets.must_not_be_in(&(secrets.show_output)(output));
+        }
         match output {
             Output::Do(link, action) => self.act(*link, action),
-            Output::Store(_) => {}
-            Output::Tell(event) => {
-                if let Some(secrets) = &self.secrets {
-                    secrets.must_not_be_in(&(secrets.show_event)(event));
-                }
-            }
+            Output::Store(_) | Output::Tell(_) => {}
             Output::End => {
                 self.ended = true;
                 for (link, watched) in &self.links {
@@ -301,6 +303,9 @@ impl<M: Machine> Machine for Checked<M> {
     fn command(&mut self, now: Now, command: M::Command) -> Result<(), Refused> {
         let before = self.show.map(|show| (show(&self.machine), self.machine.deadline()));
         let queued = self.outputs.len();
+        if let Some(secrets) = &self.secrets {
+            secrets.must_not_be_in(&(secrets.show_command)(&command));
+        }
         for audit in &mut self.audits {
             audit.command(&command);
         }

@@ -114,13 +114,17 @@ fn files_go_along_as_the_agent_can_take_them() {
 fn a_trace_replays_without_a_difference() {
     let bench = Bench::new();
     let file = bench.path("trace");
+    let env = r#"[{"name":"KEY","value":"hunter2 of a server"}]"#;
+    let servers = format!(r#"[{{"name":"m","command":"/m","args":[],"env":{env}}}]"#);
+    let servers = bench.file("mcp.json", servers);
     for args in [&["-p", "allow", "ask"][..], &["crash 3"], &["hang", "--timeout", "100ms"]] {
         let options = ["run", "-q", "-e", "SOME_KEY=hunter2hunter2", "--trace", text(&file)];
-        done(bench.agentline(&options).args(args));
+        done(bench.agentline(&options).args(["--mcp", text(&servers)]).args(args));
         let trace = std::fs::read(&file).unwrap();
         let replayed = replay::<Run>(&trace, Until::End).unwrap();
         assert!(replayed.ended && replayed.records > 20, "{args:?}: {replayed:?}");
-        assert!(!String::from_utf8(trace).unwrap().contains("hunter2"));
+        let trace = String::from_utf8(trace).unwrap();
+        assert!(trace.contains(r#"\"mcpServers\":[{"#) && !trace.contains("hunter2"), "{trace}");
     }
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
 }

@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod client;
 pub mod content;
+mod exposed;
 mod fast;
 mod lenient;
 mod method;

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::{Tag, Time};
+use crate::link::Listened;
+use crate::machine::Tag;
 
 /// The turn of one session.
 ///
@@ -20,7 +21,7 @@ pub(super) enum Turn {
     Idle,
     Running(Open),
     /// The agent was told; its answer is waited for until then.
-    Cancelling(Open, Option<Time>),
+    Cancelling(Open, Option<Listened>),
     /// Over for the application, while the agent has not answered that request: it may still be at work.
     GivenUp(u64),
 }

@@ -5,10 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::limits::Limits;
 use super::wire::{AgentInfo, Answer, Method, Params, VERSION, welcome};
 use crate::lines::{Line, Lines, ReadLines, Takes};
-use crate::link::{Link, Report};
+use crate::link::{Link, Listened, Report};
 use crate::machine::{
-    Address, Deadline, Input, LinkId, Machine, Now, Open, OpenError, Output, Outputs, Peer, Refused, Time,
-    soonest,
+    Address, Deadline, Input, LinkId, Machine, Now, Open, OpenError, Output, Outputs, Peer, Refused, soonest,
 };
 use crate::rpc::{self, Frame, Id, RpcError};
 use crate::secret::Secret;
@@ -138,14 +137,14 @@ enum Stage {
     /// The token was sent.
     Greeting {
         number: u64,
-        until: Time,
+        until: Listened,
     },
     Idle,
     /// `until`: none for a prompt, which waits in line with those of others.
     Asking {
         number: u64,
         method: Method,
-        until: Option<Time>,
+        until: Option<Listened>,
     },
     Leaving(Ending),
     Over,
@@ -176,14 +175,12 @@ impl Machine for Client {
                 let report = self.link.heard(now, heard, &mut self.out);
                 self.report(now, report);
             }
-            Input::Hold(full) => self.hold(now, full),
+            Input::Hold(full) => self.link.hold(now, full, &mut self.out),
             Input::Link(..) | Input::Tick | Input::StoreFailed(_) => {}
         }
         let report = self.link.tick(now, &mut self.out);
         self.report(now, report);
-        if let Some((until, _)) = self.silence()
-            && until <= now.mono
-        {
+        if self.patience().is_some_and(|until| until <= self.link.listened(now)) {
             self.end(now, Ending::Fault(Fault::TimedOut));
         }
         self.step(now);
@@ -210,7 +207,8 @@ impl Machine for Client {
     }
 
     fn deadline(&self) -> Option<Deadline> {
-        soonest(self.link.deadline(), self.silence())
+        let answer = self.patience().and_then(|until| self.link.when(until));
+        soonest(self.link.deadline(), answer.map(|at| (at, "answer")))
     }
 }
 
@@ -255,7 +253,7 @@ impl Client {
         if line.len() > self.target.limits.link.line {
             return Err(Refused::Limit("the prompt is longer than a session takes"));
         }
-        let until = (method != Method::Prompt).then(|| now.mono + self.target.limits.answer);
+        let until = (method != Method::Prompt).then(|| self.link.listened(now) + self.target.limits.answer);
         self.stage = Stage::Asking { number: self.next, method, until };
         self.next += 1;
         self.link.line(|buf| buf.append(&mut line));
@@ -294,7 +292,7 @@ impl Client {
         let number = self.next;
         self.next += 1;
         self.link.line(|buf| rpc::request(buf, number, Method::Initialize.name(), &params));
-        self.stage = Stage::Greeting { number, until: now.mono + self.target.limits.answer };
+        self.stage = Stage::Greeting { number, until: self.link.listened(now) + self.target.limits.answer };
     }
 
     fn frame(&mut self, now: Now, frame: Frame<'_>) {
@@ -354,28 +352,12 @@ impl Client {
         self.link.leave(now, &mut self.out);
     }
 
-    fn hold(&mut self, now: Now, full: bool) {
-        self.link.hold(now, full, &mut self.out);
-        // Whoever was not read had no chance to answer.
-        let restart = now.mono + self.target.limits.answer;
-        if let Stage::Greeting { until, .. } | Stage::Asking { until: Some(until), .. } = &mut self.stage {
-            *until = restart;
-        }
-    }
-
-    fn silence(&self) -> Option<Deadline> {
+    /// How long the server is waited for.
+    const fn patience(&self) -> Option<Listened> {
         match self.stage {
-            Stage::Greeting { until, .. } | Stage::Asking { until: Some(until), .. }
-                if !self.link.is_held() =>
-            {
-                Some((until, "answer"))
-            }
-            Stage::Greeting { .. }
-            | Stage::Asking { .. }
-            | Stage::Opening
-            | Stage::Idle
-            | Stage::Leaving(_)
-            | Stage::Over => None,
+            Stage::Greeting { until, .. } => Some(until),
+            Stage::Asking { until, .. } => until,
+            Stage::Opening | Stage::Idle | Stage::Leaving(_) | Stage::Over => None,
         }
     }
 

@@ -9,10 +9,10 @@ use super::failure::{ErrorTag, Failure};
 use super::wire::{self, Answer, For, Request, Said};
 use crate::limits::{Graces, Limits};
 use crate::lines::{Line, Lines, ReadLines, Takes};
-use crate::link::{Link, Obituary, Report};
+use crate::link::{Link, Listened, Obituary, Report};
 use crate::machine::{
     Address, Deadline, Heard, Input, LinkId, Machine, Now, Open, OpenError, Output, Outputs, Refused, Tag,
-    Time, soonest,
+    soonest,
 };
 
 /// One connection to a server of the control protocol.
@@ -23,8 +23,6 @@ pub struct Client {
     /// Calls that wait for an answer, oldest first.
     calls: VecDeque<Tag>,
     stage: Stage,
-    /// Whoever takes our events is full.
-    full: bool,
     answer: Option<Duration>,
     limits: Limits,
     out: Outputs<Event>,
@@ -33,7 +31,7 @@ pub struct Client {
 #[derive(Debug)]
 enum Stage {
     /// The oldest call is due by then. `None`: no call is open, the link is not, or there is no limit.
-    Asking { until: Option<Time> },
+    Asking { until: Option<Listened> },
     /// A call became a stream, behind which nothing is answered.
     Streaming { tag: Tag },
     /// The application wants no more. The link closes as soon as all is sent.
@@ -143,7 +141,6 @@ impl Machine for Client {
             lines: Lines::new(limits.line),
             calls: VecDeque::new(),
             stage: Stage::Asking { until: None },
-            full: false,
             answer,
             limits,
             out,
@@ -156,7 +153,7 @@ impl Machine for Client {
         }
         match input {
             Input::Link(LinkId::FIRST, heard) => self.heard(now, heard),
-            Input::Hold(full) => self.hold(now, full),
+            Input::Hold(full) => self.link.hold(now, full, &mut self.out),
             Input::Tick | Input::Link(..) | Input::StoreFailed(_) => {}
         }
         self.tick(now);
@@ -178,8 +175,8 @@ impl Machine for Client {
 
     fn deadline(&self) -> Option<Deadline> {
         let own = match self.stage {
-            Stage::Asking { until: Some(until) } if !self.full => Some((until, "answer")),
-            Stage::Asking { .. } | Stage::Streaming { .. } | Stage::Closing | Stage::Over => None,
+            Stage::Asking { until: Some(until) } => self.link.when(until).map(|at| (at, "answer")),
+            Stage::Asking { until: None } | Stage::Streaming { .. } | Stage::Closing | Stage::Over => None,
         };
         soonest(own, self.link.deadline())
     }
@@ -233,12 +230,6 @@ impl Client {
         }
     }
 
-    fn hold(&mut self, now: Now, full: bool) {
-        self.full = full;
-        self.link.hold(now, full, &mut self.out);
-        self.restart(now);
-    }
-
     fn call(&mut self, now: Now, tag: Tag, request: &Request) -> Result<(), Refused> {
         match self.stage {
             Stage::Asking { .. } if self.link.is_writable() => {}
@@ -278,7 +269,7 @@ impl Client {
     fn restart(&mut self, now: Now) {
         if let Stage::Asking { until } = &mut self.stage {
             let waits = self.link.is_open() && !self.calls.is_empty();
-            *until = self.answer.filter(|_| waits).map(|answer| now.mono + answer);
+            *until = self.answer.filter(|_| waits).map(|answer| self.link.listened(now) + answer);
         }
     }
 
@@ -336,8 +327,7 @@ impl Client {
         let report = self.link.tick(now, &mut self.out);
         self.reported(now, report);
         if let Stage::Asking { until: Some(until) } = self.stage
-            && until <= now.mono
-            && !self.full
+            && until <= self.link.listened(now)
         {
             self.over(Lost::TimedOut);
             self.link.cut(&mut self.out);

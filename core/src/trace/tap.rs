@@ -37,8 +37,9 @@ pub struct Recording {
     pub channel: String,
     /// Its role there.
     pub role: String,
-    /// Byte strings that no line may show. Those of several lines are masked line by line; lines of less than
-    /// four bytes are not masked, they would hide the rest of the trace instead.
+    /// Byte strings that no line may show: what the config and the commands hold as a [`Secret`] is to be named
+    /// here, for its way over the wire. Those of several lines are masked line by line; lines of less than four
+    /// bytes are not masked, they would hide the rest of the trace instead.
     pub secrets: Vec<Secret<Vec<u8>>>,
 }
 

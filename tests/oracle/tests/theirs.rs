@@ -7,6 +7,7 @@ use agent_client_protocol_schema::{MaybeUndefined, ProtocolVersion};
 use agentline_core::acp::agent::{self, Agent, Wanted};
 use agentline_core::acp::client::{self, Answer, Client, Which};
 use agentline_core::acp::services::ServiceRequest;
+use agentline_core::acp::session::Pair;
 use agentline_core::acp::{PermissionOutcome as Chosen, SessionSetup, StopReason as Reason};
 use agentline_core::{Open, Tag};
 use agentline_oracle::{notification, plain, request};
@@ -17,6 +18,22 @@ use serde_json::{Map, Value, json};
 
 fn value(of: &impl Serialize) -> Value {
     plain(serde_json::to_value(of).expect("JSON"))
+}
+
+/// Puts secrets where their placeholders are.
+fn reveal(holder: &mut Value, pairs: &[Pair]) {
+    for list in ["env", "headers"] {
+        let shown = holder.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        shown.zip(pairs).for_each(|(shown, pair)| shown["value"] = json!(pair.value.expose()));
+    }
+}
+
+fn revealed(setup: &SessionSetup) -> Value {
+    let mut seen = value(setup);
+    for (n, server) in setup.mcp_servers.iter().enumerate() {
+        reveal(&mut seen["mcpServers"][n], server.pairs());
+    }
+    seen
 }
 
 fn meta() -> Map<String, Value> {
@@ -296,7 +313,11 @@ fn every_request_of_an_agent() {
         let seen = match &asked.wanted {
             ServiceRequest::ReadTextFile(wanted) => value(wanted),
             ServiceRequest::WriteTextFile(wanted) => value(wanted),
-            ServiceRequest::CreateTerminal(wanted) => value(wanted),
+            ServiceRequest::CreateTerminal(wanted) => {
+                let mut seen = value(wanted);
+                reveal(&mut seen, &wanted.env);
+                seen
+            }
             ServiceRequest::TerminalOutput(wanted)
             | ServiceRequest::WaitForTerminal(wanted)
             | ServiceRequest::KillTerminal(wanted)
@@ -434,14 +455,14 @@ fn every_request_of_a_client() {
         rig.hear(&request("r", method, &params));
         let agent::Event::Requested(asked) = rig.event() else { panic!("{method}: {:?}", rig.written()) };
         let of = |session: &dyn std::fmt::Display, setup: &SessionSetup| {
-            let mut seen = value(setup);
+            let mut seen = revealed(setup);
             seen["sessionId"] = json!(session.to_string());
             seen
         };
         let seen = match &asked.wanted {
             Wanted::Authenticate(method) => json!({"methodId": method}),
             Wanted::Logout => json!({}),
-            Wanted::NewSession(setup) => value(setup),
+            Wanted::NewSession(setup) => revealed(setup),
             Wanted::LoadSession(session, setup) | Wanted::ResumeSession(session, setup) => of(session, setup),
             Wanted::ListSessions { cwd, cursor } => json!({"cwd": cwd, "cursor": cursor}),
             Wanted::CloseSession(session) | Wanted::DeleteSession(session) => json!({"sessionId": session}),

@@ -5,6 +5,7 @@ mod captures;
 mod client;
 mod pairs;
 mod properties;
+mod secrets;
 mod split;
 mod surprises;
 mod turns;

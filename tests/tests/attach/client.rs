@@ -163,9 +163,11 @@ fn a_silent_server_is_left_after_ten_seconds() {
 fn a_server_that_was_not_read_is_not_called_silent() {
     let mut desk = ready();
     desk.run([Command::Ping]);
+    desk.pass(Duration::from_secs(9));
     desk.handle(Input::Hold(true));
     desk.pass(Duration::from_secs(3600));
     desk.handle(Input::Hold(false));
+    desk.pass(Duration::from_millis(999));
     desk.line(r#"{"id":2,"result":{"status":"ok"}}"#);
     assert_eq!(desk.event(), Some(Event::Answered(Ok(Answer::Done {}))));
 }

@@ -50,6 +50,11 @@ impl Hand {
         self.drain();
     }
 
+    fn hold(&mut self, hold: bool) {
+        self.run.handle(self.now, Input::Hold(hold));
+        self.drain();
+    }
+
     pub(crate) fn line(&mut self, line: &str) {
         self.hear(Heard::Bytes(format!("{}\n", line.replace('\n', " ")).as_bytes()));
     }
@@ -249,6 +254,18 @@ fn the_clock_of_the_whole_run_ends_it_and_does_not_overtake_a_failure() {
     hand.line(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}}"#);
     hand.wait(Duration::from_secs(60));
     assert_eq!((hand.problem().kind, hand.problem().phase), (Kind::Rpc, Phase::Session));
+}
+
+#[test]
+fn while_nobody_takes_its_events_only_the_clock_of_the_whole_run_goes_on() {
+    let mut timed = Config { timeout: Some(Duration::from_secs(20)), ..config() };
+    timed.client.timeouts.silence = Some(Duration::from_secs(5));
+    let mut hand = Hand::after(timed, &[GREETING, SESSION]);
+    hand.hold(true);
+    hand.wait(Duration::from_secs(19));
+    assert!(hand.finished().is_none());
+    hand.wait(Duration::from_secs(1));
+    assert_eq!(hand.problem().message, "the run took longer than 20s");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{About, Agent, Ask, Command, Event, Flow, Reply, Session, Stage, Turn, TurnKey, TurnState};
+use crate::acp::exposed::Exposed;
 use crate::acp::peer::{RequestKey, is_extension};
 use crate::acp::permission::{PermissionOutcome, PermissionRequest};
 use crate::acp::services::{Elicit, ServiceRequest};
@@ -203,7 +204,7 @@ impl Agent {
         match wanted {
             ServiceRequest::ReadTextFile(params) => self.ask(Ask::Service(tag), method, params),
             ServiceRequest::WriteTextFile(params) => self.ask(Ask::Service(tag), method, params),
-            ServiceRequest::CreateTerminal(params) => self.ask(Ask::Service(tag), method, params),
+            ServiceRequest::CreateTerminal(params) => self.ask(Ask::Service(tag), method, &Exposed(params)),
             ServiceRequest::TerminalOutput(params)
             | ServiceRequest::WaitForTerminal(params)
             | ServiceRequest::KillTerminal(params)

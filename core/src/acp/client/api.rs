@@ -66,6 +66,9 @@ impl Config {
 }
 
 /// How long the agent may take. The protocol itself has no clocks; `None` waits for ever.
+///
+/// All of them stand still while our reader is full ([`Input::Hold`](crate::Input::Hold)): what the agent says then
+/// lies in the pipe, unread.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Timeouts {
@@ -79,7 +82,7 @@ pub struct Timeouts {
     pub request: Option<Duration>,
     /// For a whole turn, its open questions included.
     pub turn: Option<Duration>,
-    /// Silence during a turn; not counted while a question of the agent is open or our reader is full.
+    /// Silence during a turn; not counted while a question of the agent is open.
     pub silence: Option<Duration>,
     /// For the end of a turn that was cancelled.
     pub cancel: Option<Duration>,

@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{
-    Answer, Client, Command, Event, Failure, Known, Moment, Session, Stage, Stopped, Timeouts, Which,
+    Answer, Client, Command, Event, Failure, Known, Moment, Patience, Session, Stage, Stopped, Timeouts,
+    Which,
 };
 use crate::acp::content::ContentBlock;
+use crate::acp::exposed::Exposed;
 use crate::acp::lenient::{object, or_default};
 use crate::acp::peer::{Fault, Notice, is_extension};
 use crate::acp::session::{
@@ -17,14 +19,15 @@ use crate::acp::session::{
 use crate::acp::turn::{Open, StopReason, Turn};
 use crate::acp::update::ConfigOptions;
 use crate::acp::{Json, SessionId, method};
-use crate::machine::{Deadline, Now, Refused, Tag, Time};
+use crate::link::Listened;
+use crate::machine::{Now, Refused, Tag};
 use crate::rpc::{self, Id, RpcError, code};
 
 /// A request that waits for its answer.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) ask: Ask,
-    pub(super) until: Option<Time>,
+    pub(super) until: Option<Listened>,
 }
 
 /// What was asked.
@@ -50,12 +53,8 @@ pub(super) enum Wanted {
 }
 
 impl Asked {
-    pub(super) fn deadline(&self) -> Option<Deadline> {
+    pub(super) fn patience(&self) -> Option<Patience> {
         self.until.map(|until| (until, self.ask.name()))
-    }
-
-    pub(super) fn is_due(&self, now: Now) -> bool {
-        self.until.is_some_and(|until| until <= now.mono)
     }
 
     pub(super) const fn opens_new_session(&self) -> bool {
@@ -231,7 +230,7 @@ impl Client {
         if old.as_ref().is_some_and(|(id, _)| self.sessions.contains_key(id)) {
             return Err(Refused::Busy);
         }
-        let params = SetupParams { session_id: old.as_ref().map(|(id, _)| id), setup };
+        let params = SetupParams { session_id: old.as_ref().map(|(id, _)| id), setup: Exposed(setup) };
         self.request_of(now, tag, Wanted::OpenSession(which), method, &params)?;
         if let Some((id, moment)) = old {
             // Its updates come before the answer.
@@ -256,12 +255,12 @@ impl Client {
         if let Some(turn) = self.turn_mut(&session) {
             *turn = Turn::Running(Open { request, tag });
         }
-        self.quiet_since = now.mono;
+        self.quiet_since = self.link.listened(now);
         Ok(())
     }
 
     fn cancel(&mut self, now: Now, id: &SessionId) -> Result<(), Refused> {
-        let until = self.timeouts.cancel.map(|grace| now.mono + grace);
+        let until = self.timeouts.cancel.map(|grace| self.link.listened(now) + grace);
         let turn = self.turn_mut(id).ok_or(Refused::Unknown)?;
         match *turn {
             Turn::Running(open) => *turn = Turn::Cancelling(open, until),
@@ -497,7 +496,7 @@ struct SetupParams<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<&'a SessionId>,
     #[serde(flatten)]
-    setup: &'a SessionSetup,
+    setup: Exposed<'a, SessionSetup>,
 }
 
 #[derive(Deserialize)]

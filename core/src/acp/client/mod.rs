@@ -33,8 +33,8 @@ use super::turn::{Open, Turn};
 use super::{Json, SessionId, method};
 use crate::limits::Limits;
 use crate::lines::{Line, Lines, ReadLines, Takes};
-use crate::link::{Link, Report};
-use crate::machine::{Deadline, Input, LinkId, Machine, Now, Output, Outputs, Refused, Tag, Time, soonest};
+use crate::link::{Link, Listened, Report};
+use crate::machine::{Deadline, Input, LinkId, Machine, Now, Output, Outputs, Refused, Tag, soonest};
 use crate::rpc::{self, Flaw, Frame, Id, Pending, RpcError};
 use ask::{Ask, Asked};
 use inbound::Inbound;
@@ -49,7 +49,7 @@ pub struct Client {
     sessions: BTreeMap<SessionId, Session>,
     inbound: Inbound,
     /// Since when it is the agent's turn to say something.
-    quiet_since: Time,
+    quiet_since: Listened,
     message: Option<Arc<str>>,
     info: Option<Implementation>,
     capabilities: ClientCapabilities,
@@ -59,6 +59,9 @@ pub struct Client {
     limits: Limits,
     out: Outputs<Event>,
 }
+
+/// How long the agent is waited for, and with what.
+type Patience = (Listened, &'static str);
 
 #[derive(Debug)]
 enum Stage {
@@ -103,14 +106,15 @@ impl Machine for Client {
     fn new(now: Now, config: Config) -> Self {
         let Config { open, info, capabilities, extensions, raw, timeouts, limits, graces } = config;
         let mut out = Outputs::default();
+        let link = Link::open(now, LinkId::FIRST, open, &limits, &graces, &mut out);
         Self {
             stage: Stage::Opening,
-            link: Link::open(now, LinkId::FIRST, open, &limits, &graces, &mut out),
             lines: Lines::new(limits.line),
             pending: Pending::default(),
             sessions: BTreeMap::new(),
             inbound: Inbound::default(),
-            quiet_since: now.mono,
+            quiet_since: link.listened(now),
+            link,
             message: None,
             info,
             capabilities,
@@ -124,7 +128,7 @@ impl Machine for Client {
 
     fn handle(&mut self, now: Now, input: Input<'_>) {
         if self.owes_us_nothing() {
-            self.quiet_since = now.mono;
+            self.quiet_since = self.link.listened(now);
         }
         match input {
             Input::Link(LinkId::FIRST, heard) => {
@@ -144,7 +148,7 @@ impl Machine for Client {
         let waited = self.owes_us_nothing();
         let done = self.obey(now, command);
         if waited && done.is_ok() {
-            self.quiet_since = now.mono;
+            self.quiet_since = self.link.listened(now);
         }
         self.settle(now);
         done
@@ -155,9 +159,11 @@ impl Machine for Client {
     }
 
     fn deadline(&self) -> Option<Deadline> {
-        let asked = self.pending.iter().filter_map(|(_, asked)| asked.deadline());
-        let cancels = self.sessions.values().filter_map(Session::deadline);
-        asked.chain(cancels).map(Some).fold(soonest(self.link.deadline(), self.silence()), soonest)
+        let asked = self.pending.iter().filter_map(|(_, asked)| asked.patience());
+        let cancels = self.sessions.values().filter_map(Session::patience);
+        let waits = asked.chain(cancels).chain(self.silence());
+        let own = waits.map(|(until, why)| Some((self.link.when(until)?, why)));
+        own.fold(self.link.deadline(), soonest)
     }
 }
 
@@ -196,7 +202,7 @@ impl Client {
             Report::Opened(_) => self.initialize(now),
             Report::Failed(_) => self.leave(now, None, &Failure::Disconnected),
             Report::Bytes(bytes) => {
-                self.quiet_since = now.mono;
+                self.quiet_since = self.link.listened(now);
                 self.read(now, bytes);
             }
             Report::Stderr(bytes) => {
@@ -330,22 +336,23 @@ impl Client {
     ) -> Result<u64, Refused> {
         let number = self.pending.next();
         self.link.line_within(self.limits.line, |buf| rpc::request(buf, number, method, params))?;
-        let until = ask.timeout(&self.timeouts).map(|timeout| now.mono + timeout);
+        let until = ask.timeout(&self.timeouts).map(|timeout| self.link.listened(now) + timeout);
         Ok(self.pending.open(Asked { ask, until }))
     }
 
     /// Fires the client's own timers.
     fn tick(&mut self, now: Now) {
+        let listened = self.link.listened(now);
+        let is_over = |patience: Option<Patience>| patience.is_some_and(|(until, _)| until <= listened);
         let late: Vec<u64> =
-            self.pending.iter().filter(|(_, asked)| asked.is_due(now)).map(|(n, _)| n).collect();
+            self.pending.iter().filter(|(_, asked)| is_over(asked.patience())).map(|(n, _)| n).collect();
         for number in late {
             self.timed_out(now, number);
         }
-        if self.silence().is_some_and(|(at, _)| at <= now.mono) {
+        if is_over(self.silence()) {
             self.cancel_silent();
         }
-        let is_late = |state: &Session| state.deadline().is_some_and(|(at, _)| at <= now.mono);
-        for session in self.sessions_where(is_late) {
+        for session in self.sessions_where(|state| is_over(state.patience())) {
             self.end_turn(&session, Failure::Unconfirmed);
         }
     }
@@ -361,15 +368,15 @@ impl Client {
     }
 
     /// When the silence of the agent has lasted too long: only while it owes us something during a turn.
-    fn silence(&self) -> Option<Deadline> {
+    fn silence(&self) -> Option<Patience> {
         let timeout = self.timeouts.silence?;
         let runs = self.sessions.values().any(Session::is_running);
         (runs && !self.owes_us_nothing()).then(|| (self.quiet_since + timeout, "silence during a turn"))
     }
 
-    /// Whether its silence is our own doing: a question of its is open, or we do not listen.
+    /// Whether its silence is our own doing: a question of its is open.
     fn owes_us_nothing(&self) -> bool {
-        !self.inbound.is_empty() || self.link.is_held()
+        !self.inbound.is_empty()
     }
 
     fn cancel_silent(&mut self) {
@@ -467,10 +474,10 @@ impl Session {
         matches!(self, Self::Open(Known { turn: Turn::Running(_), .. }))
     }
 
-    const fn deadline(&self) -> Option<Deadline> {
+    const fn patience(&self) -> Option<Patience> {
         match self {
-            Self::Open(Known { turn: Turn::Cancelling(_, Some(at)), .. }) => {
-                Some((*at, "confirm the cancel"))
+            Self::Open(Known { turn: Turn::Cancelling(_, Some(until)), .. }) => {
+                Some((*until, "confirm the cancel"))
             }
             Self::Opening(_) | Self::Open(_) => None,
         }

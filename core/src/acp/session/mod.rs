@@ -15,6 +15,7 @@ use super::content::{Tagged, tag_of};
 use super::lenient::{items, object, or_default, or_null, some_items};
 use super::{ContentBlock, Json};
 use crate::machine::Refused;
+use crate::secret::Secret;
 
 pub use capabilities::{
     AgentAuth, AgentCapabilities, ClientAuth, ClientCapabilities, ClientSessions, Elicitation, FileSystem,
@@ -249,6 +250,17 @@ pub enum McpServer {
     Sse(McpHttp),
 }
 
+impl McpServer {
+    /// What it is given beside its address or arguments: the variables of a child, the headers of requests.
+    #[must_use]
+    pub fn pairs(&self) -> &[Pair] {
+        match self {
+            Self::Stdio(server) => &server.env,
+            Self::Http(server) | Self::Sse(server) => &server.headers,
+        }
+    }
+}
+
 /// An MCP server that the agent starts.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct McpStdio {
@@ -281,8 +293,8 @@ pub struct McpHttp {
 pub struct Pair {
     /// Its name.
     pub name: String,
-    /// Its value.
-    pub value: String,
+    /// Its value, a key or a token as often as not: only the peer is shown it.
+    pub value: Secret<String>,
 }
 
 impl<'de> Deserialize<'de> for McpServer {

@@ -2,6 +2,7 @@
 
 mod deaf;
 mod handshake;
+mod holding;
 mod lines;
 mod questions;
 mod requests;
@@ -17,7 +18,7 @@ use agentline_core::acp::{
     Update,
 };
 use agentline_core::rpc::{RpcError, code};
-use agentline_core::{Exit, Group, Heard, Input, Limits, Open, Refused, SpawnSpec, Stderr, Tag};
+use agentline_core::{Exit, Group, Heard, Input, Limits, Machine, Open, Refused, SpawnSpec, Stderr, Tag};
 use agentline_tests::acp::Rig;
 
 pub(super) fn given() -> Config {

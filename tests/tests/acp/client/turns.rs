@@ -124,12 +124,6 @@ fn silence_during_a_turn_is_counted_from_the_last_word_of_either_side() {
     rig.command(Command::Answer { request, outcome: PermissionOutcome::selected("y") }).unwrap();
     rig.wait(Duration::from_secs(9));
     assert_eq!(rig.told(), []);
-    // The reader of our events is full for an hour.
-    rig.input(Input::Hold(true));
-    rig.wait(Duration::from_secs(3600));
-    rig.input(Input::Hold(false));
-    rig.wait(Duration::from_secs(9));
-    assert_eq!(rig.told(), []);
     rig.written();
     rig.wait(Duration::from_secs(1));
     assert_eq!(ends(&rig.told()), [(7, Err(Failure::Silent))]);

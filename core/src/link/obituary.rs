@@ -1,0 +1,36 @@
+//! What is known of a link when it is over.
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::{Exit, Group, OpenError};
+
+/// How far the teardown had to go.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rung {
+    /// The peer left by itself.
+    #[default]
+    Own,
+    /// We closed our half.
+    Eof,
+    /// SIGTERM to the group.
+    Term,
+    /// SIGKILL to the group.
+    Kill,
+}
+
+/// How a link ended.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Obituary {
+    /// Why it never opened.
+    pub failed: Option<OpenError>,
+    /// How the child ended, if it did in time.
+    pub exit: Option<Exit>,
+    /// How far the teardown had to go.
+    pub rung: Rung,
+    /// Whether the child's group was seen to be gone. `None`: there was no child.
+    pub group: Option<Group>,
+    /// The end of what the child wrote to standard error, as text.
+    pub stderr_tail: String,
+}
