@@ -65,7 +65,7 @@ pub(crate) enum Verb {
     /// Speak into a session that runs in another terminal
     #[command(subcommand)]
     Attach(crate::attach::Attach),
-    /// Talk to the hub, or to a Galley
+    /// Talk to a server of the control protocol, such as a Galley
     #[command(subcommand)]
     Hub(crate::hub::Hub),
     /// Be a scripted agent on stdin and stdout

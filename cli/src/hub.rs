@@ -1,4 +1,4 @@
-//! `agentline hub`: the hub, or any other server of the control protocol, from outside.
+//! `agentline hub`: any server of the control protocol, from outside.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,8 +25,8 @@ pub(crate) enum Hub {
     /// Send one command and print what is answered; a stream is followed to its end
     #[command(after_help = "\
 Examples:
-  agentline hub call ping
-  agentline hub call sessions.list '{\"archived\":false}'
+  agentline hub call --socket /tmp/galley-501.sock ping
+  agentline hub call --socket /tmp/galley-501.sock sessions.list '{\"archived\":false}'
   agentline hub call --socket /tmp/galley-501.sock session.watch '{\"sessionId\":\"s-1\"}'
 
 Prints the result, or the data of each frame; with --json the server's own lines.
@@ -44,7 +44,7 @@ pub(crate) struct Call {
     /// Its arguments
     #[arg(value_name = "JSON", default_value = "{}", value_parser = json)]
     args: Json,
-    /// The server's socket [default: AGENTLINE_SOCKET, else the hub's]
+    /// The server's socket [default: AGENTLINE_SOCKET, else control.sock in agentline's runtime folder]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 }
@@ -171,7 +171,7 @@ impl Server {
         let absent = matches!(lost, Lost::Unreachable(OpenError::NotFound | OpenError::Refused));
         let path = self.path.display();
         let message = match lost {
-            Lost::Unreachable(_) if absent && self.is_ours => format!("the hub is not running: no {path}"),
+            Lost::Unreachable(_) if absent && self.is_ours => format!("nobody listens at {path}"),
             Lost::Unreachable(error) => format!("cannot connect to {path}: {error}"),
             Lost::TimedOut | Lost::Ended | Lost::Closed => lost.to_string(),
         };
@@ -182,10 +182,8 @@ impl Server {
         let us = rustix::process::getuid().as_raw();
         let galley = galley_socket(std::env::var_os("TMPDIR").as_deref(), us);
         problem.hint(match galley.exists() {
-            true => {
-                format!("agentline hub run, or --socket {} for the Galley that is there", galley.display())
-            }
-            false => "agentline hub run".to_owned(),
+            true => format!("--socket {}, the Galley that is there", galley.display()),
+            false => "--socket PATH, of any server of the control protocol".to_owned(),
         })
     }
 }

@@ -151,11 +151,12 @@ fn a_frame_is_shown_when_it_comes() {
 }
 
 #[test]
-fn where_no_hub_runs_the_command_that_starts_it_is_named() {
+fn where_no_server_was_chosen_and_none_is_there_the_way_to_choose_is_named() {
     let bench = Bench::new();
     let socket = bench.path("home/.local/state/agentline/control.sock");
     let ended = done(&mut bench.agentline(&["hub", "call", "ping"]));
-    let err = format!("✗ the hub is not running: no {}\n  try: agentline hub run\n", text(&socket));
+    let hint = "--socket PATH, of any server of the control protocol";
+    let err = format!("✗ nobody listens at {}\n  try: {hint}\n", text(&socket));
     assert_eq!((ended.code, &*ended.out, ended.err), (Some(4), "", err));
 
     let ended = done(&mut bench.agentline(&["hub", "call", "--json", "ping"]));
@@ -167,8 +168,8 @@ fn where_no_hub_runs_the_command_that_starts_it_is_named() {
         json!({
             "phase": "connect",
             "kind": "unreachable",
-            "message": format!("the hub is not running: no {}", text(&socket)),
-            "hint": "agentline hub run",
+            "message": format!("nobody listens at {}", text(&socket)),
+            "hint": hint,
             "retryable": true,
         })
     );
@@ -177,7 +178,7 @@ fn where_no_hub_runs_the_command_that_starts_it_is_named() {
     let uid = rustix::process::getuid().as_raw();
     let galley = bench.file(&format!("galley-{uid}.sock"), "");
     let ended = done(bench.agentline(&["hub", "call", "ping"]).env("TMPDIR", bench.path("")));
-    assert!(ended.err.contains(&format!("or --socket {} for", text(&galley))), "{ended:?}");
+    assert!(ended.err.contains(&format!("try: --socket {}, the Galley", text(&galley))), "{ended:?}");
 }
 
 #[test]

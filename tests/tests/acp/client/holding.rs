@@ -18,7 +18,7 @@ fn waiting() -> Vec<(Rig<Client>, &'static str)> {
     };
     let after = |timeouts: Timeouts, commands: &[Command]| {
         let mut rig = Rig::<Client>::with_sessions(Config { timeouts, ..given() }, &["s"]);
-        commands.iter().for_each(|command| rig.command(command.clone()).unwrap());
+        commands.iter().for_each(|command| rig.command(command.clone()).expect("it is taken"));
         rig
     };
     let initialize = Timeouts { initialize: PATIENCE, ..none() };
