@@ -119,8 +119,7 @@ impl Keyboard {
         }
         state.questions.push_back(question.clone());
         if state.questions.len() == 1 {
-            drop(state);
-            self.show(&question);
+            self.show(state, &question);
         }
         None
     }
@@ -130,19 +129,18 @@ impl Keyboard {
         let mut state = self.desk.lock();
         let shown = state.questions.front().map(|question| question.request);
         state.questions.retain(|question| question.request != request);
-        let next = state.questions.front().filter(|next| Some(next.request) != shown).cloned();
-        drop(state);
-        if let Some(next) = next {
-            self.show(&next);
+        if let Some(next) = state.questions.front().filter(|next| Some(next.request) != shown).cloned() {
+            self.show(state, &next);
         }
     }
 
-    fn show(&self, question: &Question) {
-        question.show(&self.notes);
-        let mut state = self.desk.lock();
+    fn show(&self, mut state: MutexGuard<'_, State>, question: &Question) {
+        // Before it can be seen, or a quick end of that line could be taken for the answer.
         if state.line == Line::Begun {
             state.line = Line::Old;
         }
+        drop(state);
+        question.show(&self.notes);
     }
 }
 
