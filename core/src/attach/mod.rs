@@ -47,7 +47,7 @@
 //! | code | when | the connection |
 //! |---|---|---|
 //! | -32700 | not JSON, not UTF-8, nested too deeply | stays |
-//! | -32600 | no request; an id that is neither null, an integer nor a string; a member twice | stays |
+//! | -32600 | no request; an id that is neither null, an integer nor a string of up to 1 KiB; a member twice | stays |
 //! | -32600 | a line over 8 MiB | ends |
 //! | -32000 | no right token yet, whatever was asked; a session that is not the one served | stays |
 //! | -32601 | unknown method | stays |

@@ -112,7 +112,7 @@ impl<'a> Object<'a> {
         let params = self.params.filter(|raw| raw.get() != "null");
         match id {
             None => Frame::Notification { method, params },
-            Some(None) => invalid("id is neither null, an integer nor a string"),
+            Some(None) => invalid("id is neither null, an integer nor a string of up to 1 KiB"),
             Some(Some(id)) => Frame::Request { id, method, params },
         }
     }
@@ -313,7 +313,7 @@ mod tests {
             (r#"{"method":"m","id":1,"id":2}"#, "malformed: a member is there twice; null Some(-32600)"),
             (
                 r#"{"method":"m","id":1.5}"#,
-                "malformed: id is neither null, an integer nor a string; null Some(-32600)",
+                "malformed: id is neither null, an integer nor a string of up to 1 KiB; null Some(-32600)",
             ),
             (r#"{"method":7,"id":3}"#, "malformed: method is not a string; 3 Some(-32600)"),
             (r#"{"jsonrpc":"1.0","method":"m","id":3}"#, "malformed: jsonrpc is not \"2.0\"; 3 Some(-32600)"),

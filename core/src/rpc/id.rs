@@ -20,10 +20,15 @@ impl Id {
         Self("null".into())
     }
 
-    /// From the JSON token of an id; `None` for fractions, booleans, arrays, objects, and what is no JSON.
+    /// Bytes of a token. 1 KiB: room for any uuid or path, and little enough to keep a thousand of them.
+    pub const LONGEST: usize = 1024;
+
+    /// From the JSON token of an id; `None` for fractions, booleans, arrays, objects, what is longer than
+    /// [`LONGEST`](Id::LONGEST), and what is no JSON.
     #[must_use]
     pub fn from_token(token: &str) -> Option<Self> {
-        let fits = token == "null" || token.starts_with('"') || is_integer(token);
+        let is_id = token == "null" || token.starts_with('"') || is_integer(token);
+        let fits = is_id && token.len() <= Self::LONGEST;
         let json: Option<&RawValue> = serde_json::from_str(token).ok().filter(|_| fits);
         json.filter(|json| json.get() == token).map(|json| Self(json.get().into()))
     }
@@ -94,7 +99,7 @@ impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         Self::from_token(raw.get())
-            .ok_or_else(|| serde::de::Error::custom("an id is null, an integer or a string"))
+            .ok_or_else(|| serde::de::Error::custom("an id is null, an integer or a string of up to 1 KiB"))
     }
 }
 
@@ -132,5 +137,13 @@ mod tests {
         for token in ["1.0", "1e2", "1.5", "true", "[]", "{}", "-", ""] {
             assert_eq!(Id::from_token(token), None, "{token}");
         }
+    }
+
+    #[test]
+    fn an_id_is_short_enough_to_be_kept() {
+        let token = |n: usize| format!("\"{}\"", "x".repeat(n));
+        assert!(Id::from_token(&token(Id::LONGEST - 2)).is_some());
+        assert!(Id::from_token(&token(Id::LONGEST - 1)).is_none());
+        assert!(Id::from_token(&"1".repeat(Id::LONGEST + 1)).is_none());
     }
 }

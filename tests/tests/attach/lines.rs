@@ -113,7 +113,7 @@ fn ids_come_back_as_they_were_written() {
     let mut desk = serving();
     let client = desk.enter();
     let digits = "7".repeat(41);
-    let many = "1".repeat(5000);
+    let many = "1".repeat(1024);
     for id in [
         "null",
         "\"\"",
@@ -138,7 +138,8 @@ fn ids_come_back_as_they_were_written() {
 fn other_ids_are_refused_with_an_answer_that_is_json() {
     let mut desk = serving();
     let client = desk.enter();
-    for id in ["1.5", "1.0", "1e400", "true", "{}", "[1]"] {
+    let endless = "1".repeat(5000);
+    for id in ["1.5", "1.0", "1e400", "true", "{}", "[1]", &endless] {
         let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
         assert_eq!(failed(&desk.ask(client, &line)), error("null", -32600), "{id}");
     }

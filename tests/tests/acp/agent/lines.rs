@@ -55,22 +55,22 @@ const VECTORS: [Vector; 62] = [
     (
         r#"{"jsonrpc":"2.0","id":1.0,"method":"no/such"}"#,
         NULL_INVALID,
-        &["bad line: id is neither null, an integer nor a string"],
+        &["bad line: id is neither null, an integer nor a string of up to 1 KiB"],
     ),
     (
         r#"{"jsonrpc":"2.0","id":1.5,"method":"no/such"}"#,
         NULL_INVALID,
-        &["bad line: id is neither null, an integer nor a string"],
+        &["bad line: id is neither null, an integer nor a string of up to 1 KiB"],
     ),
     (
         r#"{"jsonrpc":"2.0","id":true,"method":"no/such"}"#,
         NULL_INVALID,
-        &["bad line: id is neither null, an integer nor a string"],
+        &["bad line: id is neither null, an integer nor a string of up to 1 KiB"],
     ),
     (
         r#"{"jsonrpc":"2.0","id":[1],"method":"no/such"}"#,
         NULL_INVALID,
-        &["bad line: id is neither null, an integer nor a string"],
+        &["bad line: id is neither null, an integer nor a string of up to 1 KiB"],
     ),
     // Envelopes.
     (

@@ -56,7 +56,7 @@ const VECTORS: [Vector; 39] = [
     (
         r#"{"jsonrpc":"2.0","id":1.5,"method":"_x"}"#,
         "",
-        &["bad line: id is neither null, an integer nor a string"],
+        &["bad line: id is neither null, an integer nor a string of up to 1 KiB"],
     ),
     (r#"{"jsonrpc":"2.0","id":1.0,"result":{}}"#, "", &["bad line: a result for no request"]),
     // Notifications are never answered.
