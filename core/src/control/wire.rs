@@ -10,7 +10,7 @@ use super::failure::{ErrorTag, Failure};
 use crate::limits::Limits;
 use crate::lines::Line;
 use crate::machine::Tag;
-use crate::rpc::{Json, append, is_deeper};
+use crate::rpc::{Json, append, append_json, is_deeper, text};
 
 /// The version of commands and results that is spoken here (seed 002 §2, "Schema version").
 pub const SCHEMA_VERSION: u32 = 1;
@@ -141,7 +141,7 @@ struct Call<'a> {
 impl Call<'_> {
     fn request(&self) -> Result<Request, Failure> {
         let malformed = || Failure::invalid_args(MALFORMED);
-        let command = self.command.and_then(read).ok_or_else(malformed)?;
+        let command = self.command.and_then(text).ok_or_else(malformed)?.into_owned();
         let version: u32 = self.schema_version.map_or(Some(SCHEMA_VERSION), read).ok_or_else(malformed)?;
         if version != SCHEMA_VERSION {
             let message = format!("schema version {version} is not supported, {SCHEMA_VERSION} is");
@@ -176,26 +176,35 @@ pub(super) fn answer(buf: &mut Vec<u8>, request_id: Option<&RequestId>, answer: 
         Answer::End(_) => r#"{"stream":"end""#,
     };
     buf.extend_from_slice(shape.as_bytes());
-    if let Some(id) = request_id {
-        member(buf, "requestId", id);
+    if let Some(RequestId(id)) = request_id {
+        raw_member(buf, "requestId", id);
     }
     match answer {
-        Answer::Reply(result) => member(buf, "result", result),
+        Answer::Reply(result) => raw_member(buf, "result", result),
         Answer::Fail(Failure { tag, message }) => {
             member(buf, "error", tag);
             member(buf, "message", message);
         }
-        Answer::Frame(data) => member(buf, "data", data),
+        Answer::Frame(data) => raw_member(buf, "data", data),
         Answer::End(reason) => member(buf, "reason", reason),
     }
     buf.push(b'}');
 }
 
 fn member<T: Serialize + ?Sized>(buf: &mut Vec<u8>, name: &str, value: &T) {
+    name_of_member(buf, name);
+    append(buf, value);
+}
+
+fn raw_member(buf: &mut Vec<u8>, name: &str, value: &Json) {
+    name_of_member(buf, name);
+    append_json(buf, value);
+}
+
+fn name_of_member(buf: &mut Vec<u8>, name: &str) {
     buf.extend_from_slice(b",\"");
     buf.extend_from_slice(name.as_bytes());
     buf.extend_from_slice(b"\":");
-    append(buf, value);
 }
 
 /// Who a line of a server is for.

@@ -15,7 +15,7 @@ pub use id::Id;
 pub use json::Json;
 pub(crate) use json::or_default;
 pub use pending::Pending;
-pub(crate) use write::append;
+pub(crate) use write::{append, append_json};
 pub use write::{notification, reply, reply_error, request, to_json};
 
 use serde::{Deserialize, Serialize};

@@ -6,7 +6,7 @@ use memchr::{memchr_iter, memchr2};
 use serde::Serialize;
 use serde_json::ser::Formatter;
 
-use super::{Id, RpcError};
+use super::{Id, Json, RpcError};
 
 /// Appends a request.
 pub fn request<P: Serialize + ?Sized>(buf: &mut Vec<u8>, number: u64, method: &str, params: &P) {
@@ -77,20 +77,32 @@ pub(crate) fn append<T: Serialize + ?Sized>(buf: &mut Vec<u8>, value: &T) {
     escape_separators(buf, start);
 }
 
-/// Raw JSON of an application may be laid out over several lines; inside strings there can be no line end.
+/// Appends what is JSON already.
+pub(crate) fn append_json(buf: &mut Vec<u8>, json: &Json) {
+    let start = buf.len();
+    // A buffer takes everything.
+    let _ = on_one_line(buf, json.get());
+    escape_separators(buf, start);
+}
+
 struct OneLine;
 
 impl Formatter for OneLine {
     fn write_raw_fragment<W: Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        let mut rest = fragment.as_bytes();
-        while let Some(at) = memchr2(b'\n', b'\r', rest) {
-            let (before, end) = rest.split_at(at);
-            writer.write_all(before)?;
-            writer.write_all(b" ")?;
-            rest = end.get(1..).unwrap_or_default();
-        }
-        writer.write_all(rest)
+        on_one_line(writer, fragment)
     }
+}
+
+/// Raw JSON of an application may be laid out over several lines; inside strings there can be no line end.
+fn on_one_line<W: Write + ?Sized>(writer: &mut W, json: &str) -> io::Result<()> {
+    let mut rest = json.as_bytes();
+    while let Some(at) = memchr2(b'\n', b'\r', rest) {
+        let (before, end) = rest.split_at(at);
+        writer.write_all(before)?;
+        writer.write_all(b" ")?;
+        rest = end.get(1..).unwrap_or_default();
+    }
+    writer.write_all(rest)
 }
 
 /// Some readers take U+2028 and U+2029 for line ends. In JSON they can only be inside a string.
@@ -131,6 +143,9 @@ mod tests {
         }
         let raw = RawValue::from_string("{\n \"a\":\r\n \"\u{2028}\"}".into()).unwrap();
         assert_eq!(to_json(&raw), "{  \"a\":   \"\\u2028\"}");
+        let mut buf = Vec::new();
+        append_json(&mut buf, &Json::from(&*raw));
+        assert_eq!(buf, to_json(&raw).into_bytes());
     }
 
     #[test]
