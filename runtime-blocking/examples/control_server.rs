@@ -5,14 +5,10 @@ use agentline_core::control::server::{Command, Config, Event};
 use agentline_core::control::{Answer, Failure, Server};
 use agentline_core::{Address, OpenError};
 
-#[derive(serde::Serialize)]
-struct Pong {
-    pong: bool,
-}
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args_os().nth(1).ok_or("usage: control_server PATH")?;
     let mut driver = Driver::<Server>::new(Config::new(Address(path.into())))?;
+    let pong = Answer::reply(&serde_json::json!({ "pong": true }));
     while let Some(event) = driver.next() {
         let (key, request) = match event {
             Event::Requested(key, request) => (key, request),
@@ -24,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let _ = driver.command(Command::Answer(key, answer));
         };
         match &*request.command {
-            "ping" => say(Answer::reply(&Pong { pong: true })),
+            "ping" => say(pong.clone()),
             "echo" => say(Answer::reply(&request.args)),
             "count" => match request.decode::<u32>() {
                 Ok(to) => {
