@@ -6,6 +6,7 @@ mod asking;
 mod attach;
 mod chat;
 mod check;
+mod clients;
 mod failures;
 mod hub_call;
 mod inputs;
