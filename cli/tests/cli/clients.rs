@@ -109,7 +109,7 @@ fn a_client_that_leaves_in_the_middle_is_answered() {
     let bench = Bench::new();
     let mut stranger = Stranger::new(&bench);
     let session = stranger.opens_session();
-    let prompt = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "slow 1000" }] });
+    let prompt = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "flood 100000000" }] });
     let id = stranger.asks("session/prompt", &prompt);
     assert_eq!(stranger.hears().expect("an update")["method"], "session/update");
     let (code, last, said) = stranger.leaves();
