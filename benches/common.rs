@@ -252,7 +252,7 @@ impl Traffic {
         while control.n > 0 {
             match command(agent::Command::Say { turn, speaker: Speaker::Agent, text: text.clone() }) {
                 Ok(()) => control.n -= 1,
-                Err(Refused::Limit(_)) => return Ok(()),
+                Err(Refused::Crowded) => return Ok(()),
                 Err(refused) => return Err(refused),
             }
         }

@@ -92,13 +92,24 @@ fn call(args: &Call, global: Global, notes: &Notes) -> Result<ExitCode, Problem>
         };
         let flushed = if done.is_some() || !driver.is_ready() { show.out.flush() } else { Ok(()) };
         match (done, flushed) {
-            // Whoever has closed our stdout has read enough.
-            (_, Err(_)) => return Ok(ExitCode::SUCCESS),
+            (_, Err(error)) => return Ok(unwritten(&error, ends.load(Ordering::Relaxed), notes)),
             (Some(code), Ok(())) => return Ok(ExitCode::from(code)),
             (None, Ok(())) => {}
         }
     }
     Ok(ExitCode::from(ends.load(Ordering::Relaxed)))
+}
+
+/// A signal counts for more than a reader that is gone, and whoever has closed our stdout has read enough.
+fn unwritten(error: &io::Error, signal: u8, notes: &Notes) -> ExitCode {
+    match (signal, error.kind()) {
+        (1.., _) => ExitCode::from(signal),
+        (0, io::ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
+        (0, _) => {
+            notes.line(&format!("✗ stdout cannot be written: {error}"));
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Connects. `ends`: the exit code, if a signal ends us: closing the connection is how a stream is cancelled.
@@ -112,8 +123,10 @@ fn start(server: &Server, ends: &Arc<AtomicU8>) -> io::Result<Driver<Client>> {
             Ask::HangUp => 129,
         };
         ends.store(code, Ordering::Relaxed);
-        // Refused when it is over anyway.
-        let _ = client.command(Command::Close);
+        if client.command(Command::Close).is_err() {
+            // It is over, and yet we are here: stdout takes no more.
+            std::process::exit(code.into());
+        }
     })?;
     Ok(driver)
 }

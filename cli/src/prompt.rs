@@ -45,7 +45,11 @@ pub(crate) fn prompt(args: &Run) -> Result<Vec<ContentBlock>, Problem> {
 
 /// The MCP servers of a file.
 pub(crate) fn mcp_servers(file: &Path) -> Result<Vec<McpServer>, Problem> {
-    serde_json::from_slice(&read(file)?).map_err(|error| of_file(file, error))
+    // The place and not the text, which may be a secret.
+    let place = |error: serde_json::Error| {
+        format!("no list of MCP servers, at line {}, column {}", error.line(), error.column())
+    };
+    serde_json::from_slice(&read(file)?).map_err(|error| of_file(file, place(error)))
 }
 
 /// What `-e` and `--env-file` say.

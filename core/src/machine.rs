@@ -450,6 +450,9 @@ pub enum Refused {
     /// The value cannot be sent.
     #[error("{0}")]
     Invalid(&'static str),
+    /// The peer reads slowly: try again when there is room.
+    #[error("the peer reads slowly: wait until there is room")]
+    Crowded,
     /// A limit of ours would be passed.
     #[error("too much at once: {0}")]
     Limit(&'static str),

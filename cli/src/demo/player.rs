@@ -109,17 +109,19 @@ impl Player {
         loop {
             match self.agent.command(command(self.turn)) {
                 Ok(()) => return Ok(()),
-                Err(Refused::Limit(_)) => match self.notes.recv().map_err(|_| Break::Over)? {
+                Err(Refused::Crowded) => match self.notes.recv().map_err(|_| Break::Over)? {
                     Note::Cancelled => return Err(Break::Stopped(StopReason::Cancelled)),
                     Note::Drained | Note::Answered(_) => {}
                 },
+                Err(Refused::Limit(what)) => return Err(Break::Failed(format!("too long: {what}"))),
                 Err(_) => return Err(Break::Over),
             }
         }
     }
 
     fn wait(&self, seconds: f64) -> Result<(), Break> {
-        let until = Instant::now() + Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        let span = Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT);
+        let until = Instant::now() + span;
         loop {
             match self.notes.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Err(RecvTimeoutError::Timeout) => return Ok(()),
@@ -214,3 +216,6 @@ fn plan(entries: &[String]) -> Plan {
     };
     Plan { entries: entries.iter().map(entry).collect(), meta: None }
 }
+
+/// A day: no script means more.
+const LONGEST_WAIT: Duration = Duration::from_secs(86_400);

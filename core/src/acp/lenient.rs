@@ -36,6 +36,16 @@ pub(super) fn object<'de, T: Deserialize<'de>>(json: &'de str) -> Result<T, serd
     serde_json::from_str(json).map(|Object(value)| value)
 }
 
+/// What is wrong, without the value that is: it may be a secret.
+pub(super) fn explain(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(", expected ") {
+        Some(at) => text.get(at + 2..).unwrap_or_default().to_owned(),
+        None if text.starts_with("missing field") => text,
+        None => format!("it cannot be read (column {})", error.column()),
+    }
+}
+
 pub(super) use crate::rpc::or_default;
 
 /// Bad items are left out, and a bad list is an empty one (`x-deserialize-skip-invalid-items`).

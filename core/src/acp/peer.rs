@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use serde_json::value::RawValue;
 
-use super::lenient::object;
+use super::lenient::{explain, object};
 use super::{Json, SessionId};
 use crate::link::Obituary;
 use crate::machine::Refused;
@@ -99,7 +99,7 @@ impl Notice {
 
 /// Absent parameters are empty ones.
 pub(super) fn decode<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, RpcError> {
-    object(params.map_or("{}", RawValue::get)).map_err(|error| RpcError::invalid_params(error.to_string()))
+    object(params.map_or("{}", RawValue::get)).map_err(|error| RpcError::invalid_params(explain(&error)))
 }
 
 /// Whether a method and its parameters may be sent beside the protocol.

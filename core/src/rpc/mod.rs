@@ -27,7 +27,7 @@ pub struct RpcError {
     /// What kind of failure, see the constants of [`code`].
     pub code: i64,
     /// For people.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub message: String,
     /// More, as the peer wrote it. May hold secrets: not for logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,15 +44,20 @@ impl RpcError {
     /// The method is unknown or was not offered.
     #[must_use]
     pub fn method_not_found(method: &str) -> Self {
-        let shown: String = method.chars().take(SHOWN).collect();
-        Self::new(code::METHOD_NOT_FOUND, format!("method not found: {shown}"))
+        Self::new(code::METHOD_NOT_FOUND, format!("method not found: {}", shown(method)))
     }
 
-    /// The parameters are not what the method takes.
+    /// The parameters are not what the method takes. The reason is cut to 200 characters: it may repeat the
+    /// peer's text.
     #[must_use]
     pub fn invalid_params(why: impl Into<String>) -> Self {
-        Self::new(code::INVALID_PARAMS, why)
+        Self::new(code::INVALID_PARAMS, shown(&why.into()))
     }
+}
+
+/// The start of a text of the peer's: an answer is not as long as what it answers.
+pub(crate) fn shown(text: &str) -> &str {
+    text.char_indices().nth(SHOWN).map_or(text, |(end, _)| text.get(..end).unwrap_or_default())
 }
 
 /// Characters of a peer's text that an error repeats.

@@ -7,13 +7,14 @@ use super::{
     About, Agent, Ask, Event, Initialized, Prompted, Question, Requested, Session, Stage, Turn, TurnKey,
     TurnState, Wanted,
 };
+use crate::acp::lenient::object;
 use crate::acp::method;
 use crate::acp::peer::{Notice, Notified, RequestKey, decode};
-use crate::acp::permission::{PermissionOutcome, PermissionResponse};
+use crate::acp::permission::PermissionOutcome;
 use crate::acp::session::{AuthMethod, ConfigValue, InitializeRequest, SessionSetup};
 use crate::acp::{ContentBlock, Json, SessionId};
 use crate::machine::Refused;
-use crate::rpc::{self, Id, RpcError, code};
+use crate::rpc::{self, Id, RpcError, code, shown};
 
 impl Agent {
     pub(super) fn request(&mut self, id: Id, method: &str, params: Option<&RawValue>) {
@@ -98,7 +99,10 @@ impl Agent {
                 let Authenticate { method_id } = decode(params)?;
                 let own = |login: &&AuthMethod| login.id == method_id && !login.is_terminal();
                 if self.greeting.auth_methods.iter().find(own).is_none() {
-                    return Err(RpcError::invalid_params(format!("no such login method: {method_id}")));
+                    return Err(RpcError::invalid_params(format!(
+                        "no such login method: {}",
+                        shown(&method_id)
+                    )));
                 }
                 (Wanted::Authenticate(method_id), About::Other)
             }
@@ -263,10 +267,15 @@ impl Agent {
 
 /// What an answer chose. Whatever is not plainly one of the offered options is no permission.
 fn chosen(result: &RawValue, options: &[String]) -> PermissionOutcome {
-    match serde_json::from_str(result.get()) {
-        Ok(PermissionResponse { outcome: PermissionOutcome::Selected { option_id } })
-            if options.contains(&option_id) =>
-        {
+    #[derive(Deserialize)]
+    struct Response<'a> {
+        #[serde(borrow)]
+        outcome: &'a RawValue,
+    }
+    // Serde reads structs from arrays as well, and an array is no permission.
+    let outcome = object(result.get()).and_then(|Response { outcome }| object(outcome.get()));
+    match outcome {
+        Ok(PermissionOutcome::Selected { option_id }) if options.contains(&option_id) => {
             PermissionOutcome::Selected { option_id }
         }
         Ok(_) | Err(_) => PermissionOutcome::Cancelled,
@@ -278,6 +287,7 @@ fn invalid(why: &str) -> RpcError {
 }
 
 fn unknown_session(session: &SessionId) -> RpcError {
+    let session = shown(session.as_str());
     let data = Some(Json::new(&serde_json::json!({ "sessionId": session })));
     RpcError { data, ..RpcError::new(code::NOT_FOUND, format!("no such session: {session}")) }
 }

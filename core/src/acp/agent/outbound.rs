@@ -27,8 +27,9 @@ impl Agent {
         match command {
             Command::Reply { request, reply } => self.reply(request, reply),
             Command::Fail { request, error } => {
-                let question = self.close_request(request).ok_or(Refused::Unknown)?;
-                self.complain(&question.id, error);
+                let id = &self.requests.get(&request).ok_or(Refused::Unknown)?.id;
+                self.link.line_within(self.limits.line, |buf| rpc::reply_error(buf, id, &error))?;
+                self.close_request(request);
                 Ok(())
             }
             Command::Say { turn, speaker, text } => self.say(turn, speaker, &text),
@@ -61,11 +62,13 @@ impl Agent {
                 Ok(())
             }
             Command::FailTurn { turn, error } => {
-                let turn = self.close_turn(turn).ok_or(Refused::Unknown)?;
-                match turn.state {
-                    TurnState::Running => self.complain(&turn.id, error),
-                    TurnState::Cancelled => self.answer_prompt(&turn, &StopReason::Cancelled),
+                let Turn { id, state, .. } = self.turn(turn)?;
+                if let TurnState::Cancelled = state {
+                    return self.obey(now, Command::EndTurn { turn, reason: StopReason::Cancelled });
                 }
+                let id = id.clone();
+                self.link.line_within(self.limits.line, |buf| rpc::reply_error(buf, &id, &error))?;
+                self.close_turn(turn);
                 Ok(())
             }
             Command::Notify { method, params } => {
@@ -168,7 +171,7 @@ impl Agent {
     fn has_room(&self) -> Result<(), Refused> {
         match self.flow {
             Flow::Free => Ok(()),
-            Flow::Crowded => Err(Refused::Limit("the client reads slowly: wait for Drained")),
+            Flow::Crowded => Err(Refused::Crowded),
         }
     }
 

@@ -414,6 +414,8 @@ impl Client {
 
     /// The agent has ended a turn, or will never end it.
     fn turn_over(&mut self, session: SessionId, tag: Tag, end: Result<Stopped, Failure>) {
+        // What it asked is moot, and an open question would stop the clocks of the next turn.
+        self.give_up_permissions(&session);
         let cancelled = self.turn_mut(&session).is_some_and(|turn| std::mem::take(turn).is_cancelled());
         let end = match end {
             // Some agents end a cancelled turn as any request that was cancelled.

@@ -407,6 +407,7 @@ impl Client {
         let given_up = self.turn_mut(session).and_then(Turn::give_up);
         let Some(Open { request, tag }) = given_up else { return };
         self.pending.forget(request);
+        self.give_up_permissions(session);
         self.tell_end(session.clone(), tag, Err(why));
     }
 

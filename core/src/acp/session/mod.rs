@@ -148,10 +148,10 @@ pub struct AuthMethod {
     )]
     pub kind: Option<String>,
     /// For `terminal`: arguments to append to the agent's command.
-    #[serde(default, deserialize_with = "items", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_null", skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// For `terminal`: variables to lay over the agent's environment.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "or_null", skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Extension data.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
