@@ -82,12 +82,17 @@ impl ClientReference {
             Turn::Running { tag, id } => {
                 self.turns[s] = Turn::Cancelling { tag, id, until };
                 self.out.write(format!("cancel s{s}"));
-                let (gone, left) = self.asked.iter().partition(|(_, of)| *of == s);
-                self.asked = left;
-                for (id, _) in gone {
-                    self.withdraw(id);
-                }
+                self.withdraw_all(s);
             }
+        }
+    }
+
+    /// What was asked is moot with the turn.
+    fn withdraw_all(&mut self, s: usize) {
+        let (gone, left) = self.asked.iter().partition(|(_, of)| *of == s);
+        self.asked = left;
+        for (id, _) in gone {
+            self.withdraw(id);
         }
     }
 
@@ -133,16 +138,18 @@ impl ClientReference {
 
     /// The agent answers that request of ours; `end` is what becomes of the turn.
     fn answered(&mut self, answered: u64, end: &str) {
-        for turn in &mut self.turns {
-            match *turn {
+        for s in 0..self.turns.len() {
+            let turn = self.turns[s];
+            match turn {
                 Turn::Running { tag, id } | Turn::Cancelling { tag, id, .. } if id == answered => {
                     let cancelled = matches!(turn, Turn::Cancelling { .. });
                     let end = if cancelled && end == "error -32800" { "cancelled" } else { end };
-                    *turn = Turn::Idle;
+                    self.turns[s] = Turn::Idle;
+                    self.withdraw_all(s);
                     return self.out.tell(format!("end {tag} {end}"));
                 }
                 Turn::GivenUp { id } if id == answered => {
-                    *turn = Turn::Idle;
+                    self.turns[s] = Turn::Idle;
                     return;
                 }
                 Turn::Idle | Turn::Running { .. } | Turn::Cancelling { .. } | Turn::GivenUp { .. } => {}
@@ -159,11 +166,12 @@ impl ClientReference {
     }
 
     fn tick(&mut self, now: Time) {
-        for turn in &mut self.turns {
-            if let Turn::Cancelling { tag, id, until } = *turn
+        for s in 0..self.turns.len() {
+            if let Turn::Cancelling { tag, id, until } = self.turns[s]
                 && until <= now
             {
-                *turn = Turn::GivenUp { id };
+                self.turns[s] = Turn::GivenUp { id };
+                self.withdraw_all(s);
                 self.out.tell(format!("end {tag} unconfirmed"));
             }
         }

@@ -131,3 +131,27 @@ fn an_agent_shows_what_it_is_handed_to_its_application_alone() {
     let Some(agent::Event::Requested(asked)) = events.pop() else { panic!("{events:?}") };
     assert_eq!(asked.wanted, Wanted::NewSession(setup()));
 }
+
+/// What is no list of servers is refused, and not repeated: neither to the client nor to the application.
+#[test]
+fn what_is_wrong_with_a_secret_is_told_without_it() {
+    let mut rig = Rig::<Agent>::agent(agent::Config::on_stdio());
+    rig.hear(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#);
+    rig.written();
+    rig.told();
+    for servers in [
+        r#"[{"name":"m","command":"c","args":[],"env":["KEY=sesame"]}]"#,
+        r#"[{"name":"m","command":"c","args":[],"env":"sesame"}]"#,
+        r#"[{"type":"http","name":"m","url":"u","headers":"Authorization: sesame, expected sesame"}]"#,
+        r#""sesame""#,
+    ] {
+        let params = format!(r#"{{"cwd":"/","mcpServers":{servers}}}"#);
+        rig.hear(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"session/new","params":{params}}}"#));
+        let told = format!("{:?}", rig.told());
+        let line = rig.line();
+        assert!(
+            line.contains("-32602") && !line.contains("sesame") && !told.contains("sesame"),
+            "{line} {told}"
+        );
+    }
+}

@@ -118,5 +118,27 @@ fn a_line_that_no_client_would_take_is_refused() {
     let mut rig = Rig::<Agent>::with_sessions(Config { limits, ..plain() }, "{}", &["s"]);
     let turn = begin(&mut rig, "1");
     assert_eq!(rig.command(say(turn, &"x".repeat(500))), Err(Refused::Limit("bytes of one line")));
+    let error = RpcError::new(-32603, "x".repeat(500));
+    assert_eq!(
+        rig.command(Command::FailTurn { turn, error }),
+        Err(Refused::Limit("bytes of one line")),
+        "and the turn goes on"
+    );
     assert_eq!(rig.command(say(turn, "short")), Ok(()));
+}
+
+#[test]
+fn an_answer_does_not_repeat_all_that_is_wrong() {
+    let mut rig = one_session();
+    let long = "\"".repeat(5000).replace('"', "\\\"");
+    for (method, params) in [
+        ("session/prompt", format!(r#"{{"sessionId":"{long}","prompt":[]}}"#)),
+        ("session/new", format!(r#"{{"cwd":"/","mcpServers":"{long}"}}"#)),
+        ("authenticate", format!(r#"{{"methodId":"{long}"}}"#)),
+        (&long, "{}".to_owned()),
+    ] {
+        rig.hear(&request("1", method, &params));
+        let line = rig.line();
+        assert!(line.contains("\"error\"") && line.len() < 2000, "{method}: {} bytes", line.len());
+    }
 }

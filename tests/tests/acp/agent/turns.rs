@@ -105,6 +105,9 @@ fn only_an_offered_option_is_a_choice() {
         (r#""result":{"outcome":"selected","optionId":"y"}"#, PermissionOutcome::Cancelled),
         (r#""result":{"outcome":{"outcome":"approved"}}"#, PermissionOutcome::Cancelled),
         (r#""result":null"#, PermissionOutcome::Cancelled),
+        (r#""result":[["selected","y"]]"#, PermissionOutcome::Cancelled),
+        (r#""result":[{"outcome":"selected","optionId":"y"}]"#, PermissionOutcome::Cancelled),
+        (r#""result":{"outcome":["selected","y"]}"#, PermissionOutcome::Cancelled),
         (r#""error":{"code":-32800,"message":"m"}"#, PermissionOutcome::Cancelled),
         (r#""error":{"code":-32601,"message":"m"}"#, PermissionOutcome::Cancelled),
     ] {

@@ -106,7 +106,7 @@ const VECTORS: [Vector; 39] = [
     ),
     (
         r#"{"jsonrpc":"2.0","id":4,"method":"session/request_permission","params":["s",["c"],[]]}"#,
-        r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"invalid type: sequence, expected an object at line 1 column 0"}}"#,
+        r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"expected an object at line 1 column 0"}}"#,
         &["bad params: session/request_permission"],
     ),
     (

@@ -13,6 +13,24 @@ fn a_permission_has_no_clock() {
     assert_eq!(rig.told(), []);
 }
 
+#[test]
+fn what_is_asked_in_a_turn_ends_with_it_and_does_not_stop_the_clocks_of_the_next() {
+    let timeouts = Timeouts { silence: Some(Duration::from_secs(10)), ..Timeouts::default() };
+    let mut rig = Rig::<Client>::with_sessions(Config { timeouts, ..given() }, &["s"]);
+    rig.command(prompt(7)).unwrap();
+    rig.hear(&ask("0"));
+    let request = keys(&rig.told())[0];
+    rig.written();
+    rig.hear(&result(2, r#"{"stopReason":"end_turn"}"#));
+    assert_eq!(rig.line(), r#"{"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"cancelled"}}}"#);
+    let told = rig.told();
+    assert!(matches!(&*told, [Event::Withdrawn(key), Event::TurnEnded(_)] if *key == request), "{told:?}");
+    rig.command(prompt(8)).unwrap();
+    rig.wait(Duration::from_secs(10));
+    let told = rig.told();
+    assert!(matches!(&*told, [Event::TurnEnded(ended)] if ended.end == Err(Failure::Silent)), "{told:?}");
+}
+
 /// lossy-option-id
 #[test]
 fn only_an_offered_option_answers_a_permission_and_only_once() {

@@ -130,7 +130,7 @@ fn a_session_that_is_closed_during_its_turn_ends_the_turn_first() {
     rig.hear(&result(2, r#"{"stopReason":"cancelled"}"#));
     rig.hear(&result(3, "{}"));
     let words: Vec<String> = rig.told().iter().map(word).collect();
-    assert_eq!(words, ["ended 7 cancelled", "withdrawn", "answered 1"]);
+    assert_eq!(words, ["withdrawn", "ended 7 cancelled", "answered 1"]);
     assert_eq!(rig.command(prompt(8)), Err(Refused::Unknown));
     // An agent that forgets about the prompt.
     let mut rig = one_session();
