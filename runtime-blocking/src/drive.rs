@@ -18,6 +18,8 @@ use crate::poll::Poller;
 pub struct Driver<M: Machine> {
     shared: Arc<Shared<M>>,
     ready: VecDeque<(Token, Way)>,
+    /// The last event was taken, and the next one not yet asked for.
+    away: bool,
     buffer: Box<[u8]>,
 }
 
@@ -44,6 +46,7 @@ impl<M: Machine> Driver<M> {
         Ok(Self {
             shared: Arc::new(Shared::new(config, given)?),
             ready: VecDeque::new(),
+            away: false,
             buffer: vec![0; READ].into(),
         })
     }
@@ -95,7 +98,12 @@ impl<M: Machine> Iterator for Driver<M> {
             let mut seat = self.shared.seat();
             seat.waiting = false;
             if let Some(event) = seat.engine.told() {
+                self.away = true;
                 return Some(event);
+            }
+            if std::mem::take(&mut self.away) {
+                seat.engine.back();
+                continue;
             }
             if seat.engine.is_over() {
                 return None;

@@ -17,6 +17,8 @@ pub struct Engine<M: Machine, W: Watch> {
     io: Io<W>,
     told: VecDeque<M::Event>,
     clock: Clock,
+    /// When the machine was last fed.
+    fed: Now,
     over: bool,
 }
 
@@ -27,7 +29,7 @@ impl<M: Machine, W: Watch> Engine<M, W> {
         let now = clock.now();
         let machine = M::new(now, config);
         let io = Io::new(watch, given);
-        let mut engine = Self { machine, io, told: VecDeque::new(), clock, over: false };
+        let mut engine = Self { machine, io, told: VecDeque::new(), clock, fed: now, over: false };
         engine.settle(now);
         engine
     }
@@ -46,6 +48,17 @@ impl<M: Machine, W: Watch> Engine<M, W> {
         let now = self.clock.now();
         self.machine.handle(now, Input::Hold(hold));
         self.settle(now);
+    }
+
+    /// Whoever takes the events is back for more. Nobody read meanwhile, and what waits for the peers' words
+    /// must not run out because of that.
+    pub fn back(&mut self) {
+        let now = self.clock.now();
+        if now.mono.since(self.fed.mono) >= AWAY {
+            self.machine.handle(self.fed, Input::Hold(true));
+            self.machine.handle(now, Input::Hold(false));
+            self.settle(now);
+        }
     }
 
     /// The deadline may have come.
@@ -106,6 +119,7 @@ impl<M: Machine, W: Watch> Engine<M, W> {
 
     /// Does what the machine wants. What an action comes to at once belongs to the same moment.
     fn settle(&mut self, now: Now) {
+        self.fed = now;
         loop {
             while let Some(output) = self.machine.poll() {
                 match output {
@@ -125,6 +139,9 @@ impl<M: Machine, W: Watch> Engine<M, W> {
         }
     }
 }
+
+/// An absence that counts: far less than any clock takes, and far more than most handlers.
+const AWAY: Duration = Duration::from_millis(10);
 
 /// Commands that are performed together: what they write goes out in as few writes as it fits.
 pub struct Batch<'a, M: Machine> {

@@ -1,10 +1,13 @@
 //! What an application sees of each runtime: commands from elsewhere, drops, events that are not taken.
 
-use std::thread;
+use std::time::Duration;
+use std::{process, thread};
 
 use agentline_blocking::Driver;
+use agentline_core::acp::SessionSetup;
+use agentline_core::acp::client::{Client, Command, Config, Event, Timeouts, Which};
 use agentline_core::{
-    Action, Deadline, Heard, Input, LinkId, Machine, Now, Open, Output, Outputs, Refused, SpawnSpec,
+    Action, Deadline, Heard, Input, LinkId, Machine, Now, Open, Output, Outputs, Refused, SpawnSpec, Tag,
 };
 use agentline_smol::spawn;
 use agentline_tests::driver_table::whole::stubborn;
@@ -61,6 +64,66 @@ fn smol_a_command_from_another_thread_is_written_at_once_and_wakes_the_driver() 
     assert_eq!(seen.unwrap().on(A).bytes, b"second\n");
     assert_eq!(smol::block_on(events.next()).map(|seen| seen.stuck), None);
     assert_eq!(handle.command(say("third\n")), Err(Refused::Closed));
+}
+
+/// Opens a session behind 300 KB of updates, for each of which the application takes its time.
+fn slow_reader(dir: &TempDir) -> Config {
+    let script = r#"
+        read -r _; echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}'
+        read -r _; text=$(head -c 30000 /dev/zero | tr '\0' x)
+        for _ in 1 2 3 4 5 6 7 8 9 10; do
+            printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":'
+            printf '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}}}\n' "$text"
+        done
+        echo '{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}'; cat"#;
+    let timeouts = Timeouts { session: Some(Duration::from_millis(300)), ..Timeouts::default() };
+    Config { timeouts, ..Config::new(Open::spawn(sh(dir.path(), script))) }
+}
+
+/// What to do next; `Err`: how the session was opened.
+fn next(event: Event) -> Result<Option<Command>, String> {
+    if let Event::Ready(_) = event {
+        let setup = SessionSetup::in_directory("/");
+        return Ok(Some(Command::OpenSession { tag: Tag(1), which: Which::New, setup }));
+    }
+    if let Event::Text(_) = event {
+        // Its exit is what the application waits for.
+        process::Command::new("sleep").arg("0.06").status().expect("it runs");
+        return Ok(None);
+    }
+    Err(if let Event::Answered(..) = event { "opened".to_owned() } else { format!("{event:?}") })
+}
+
+#[test]
+fn blocking_no_clock_of_a_peer_runs_while_the_application_is_away() {
+    let (dir, _) = place();
+    let mut driver = Driver::<Client>::new(slow_reader(&dir)).unwrap();
+    let opened = loop {
+        match next(driver.next().unwrap()) {
+            Ok(command) => command.into_iter().for_each(|command| driver.command(command).unwrap()),
+            Err(opened) => break opened,
+        }
+    };
+    assert_eq!(opened, "opened");
+}
+
+#[test]
+fn smol_no_clock_of_a_peer_runs_while_the_application_is_away() {
+    let (dir, _) = place();
+    let (mut events, driver) = spawn::<Client>(slow_reader(&dir));
+    let application = async {
+        loop {
+            match next(StreamExt::next(&mut events).await.unwrap()) {
+                Ok(command) => command.into_iter().for_each(|command| events.command(command).unwrap()),
+                Err(opened) => break opened,
+            }
+        }
+    };
+    let driven = async {
+        driver.await;
+        "the driver has ended".to_owned()
+    };
+    assert_eq!(smol::block_on(or(application, driven)), "opened");
 }
 
 #[test]
