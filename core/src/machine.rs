@@ -256,6 +256,9 @@ pub enum OpenError {
     /// The directory or socket is not ours alone.
     #[error("not private: another user could reach it")]
     NotPrivate,
+    /// We may not use what is there.
+    #[error("permission denied")]
+    Denied,
     /// It took longer than the limit.
     #[error("timed out")]
     TimedOut,

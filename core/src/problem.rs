@@ -167,7 +167,9 @@ impl Kind {
             }
             OpenError::BadDirectory | OpenError::TooLong | OpenError::PathTooLong => Self::Usage,
             OpenError::Busy | OpenError::TooManyFiles | OpenError::InUse => Self::Busy,
-            OpenError::Refused | OpenError::NotASocket | OpenError::NotPrivate => Self::Unreachable,
+            OpenError::Refused | OpenError::NotASocket | OpenError::NotPrivate | OpenError::Denied => {
+                Self::Unreachable
+            }
             OpenError::TimedOut => Self::Timeout,
             OpenError::Unsupported | OpenError::System(_) => Self::Internal,
         }

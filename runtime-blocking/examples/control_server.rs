@@ -1,18 +1,19 @@
-//! A server of the control protocol: `control_server PATH`, then `agentline hub call --socket PATH ping`.
+//! A server of the control protocol: `control_server PATH` in a private directory, then `agentline hub call --socket PATH ping`.
 
 use agentline_blocking::Driver;
+use agentline_core::Address;
 use agentline_core::control::server::{Command, Config, Event};
 use agentline_core::control::{Answer, Failure, Server};
-use agentline_core::{Address, OpenError};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args_os().nth(1).ok_or("usage: control_server PATH")?;
-    let mut driver = Driver::<Server>::new(Config::new(Address(path.into())))?;
+    let mut driver = Driver::<Server>::new(Config::new(Address(path.clone().into())))?;
     let pong = Answer::reply(&serde_json::json!({ "pong": true }));
     while let Some(event) = driver.next() {
         let (key, request) = match event {
             Event::Requested(key, request) => (key, request),
-            Event::Closed(failed) => return failed.map_or(Ok(()), |error: OpenError| Err(error.into())),
+            Event::Closed(None) => break,
+            Event::Closed(Some(error)) => return Err(format!("{}: {error}", path.display()).into()),
             Event::Listening | Event::Abandoned(_) => continue,
         };
         let say = |answer| {

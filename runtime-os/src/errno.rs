@@ -15,6 +15,7 @@ pub(crate) fn open_error(errno: Errno) -> OpenError {
         Errno::PROTOTYPE | Errno::NOTSOCK => OpenError::NotASocket,
         Errno::ADDRINUSE => OpenError::InUse,
         Errno::TOOBIG => OpenError::TooLong,
+        Errno::ACCESS | Errno::PERM => OpenError::Denied,
         Errno::TIMEDOUT => OpenError::TimedOut,
         other => OpenError::System(other.raw_os_error()),
     }

@@ -213,7 +213,7 @@ fn a_server_that_hangs_up_is_told_behind_what_it_said() {
         let ended = done(&mut bench.agentline(&["hub", "call", "--socket", text(&path), "x"]));
         server.join().unwrap();
         assert_eq!((ended.code, &*ended.out), (Some(4), out));
-        assert_eq!(ended.err, "✗ the connection ended before the answer\n");
+        assert_eq!(ended.err, "✗ the connection ended before the answer was complete\n");
     }
 }
 

@@ -115,7 +115,7 @@ pub enum Lost {
     #[error("the server does not answer")]
     TimedOut,
     /// The connection ended first.
-    #[error("the connection ended before the answer")]
+    #[error("the connection ended before the answer was complete")]
     Ended,
     /// The application closed it.
     #[error("the connection was closed")]

@@ -227,7 +227,8 @@ pub(super) enum Said {
     Unreadable(&'static str, String),
 }
 
-/// Reads a line of a server. An object of no known shape is an event while `streaming`, else a failure.
+/// Reads a line of a server. While `streaming`, JSON of no shape that a stream has is an event; else it is a
+/// failure.
 pub(super) fn said(line: Line<'_>, streaming: bool, limits: &Limits) -> Said {
     let text = match line {
         Line::Text(text) => text,
@@ -237,7 +238,12 @@ pub(super) fn said(line: Line<'_>, streaming: bool, limits: &Limits) -> Said {
         Line::TooLong => return Said::Unreadable("too long", String::new()),
     };
     let Some(members) = object::<Answered<'_>>(text, limits.depth) else {
-        return Said::Unreadable("not a JSON object", text.to_owned());
+        // Any JSON is an event of a stream (galley B2, "Consumer rules upstream").
+        let event = read_text(text).filter(|_| streaming && !is_deeper(text.as_bytes(), limits.depth));
+        return event.map_or_else(
+            || Said::Unreadable("not a JSON object", text.to_owned()),
+            |event| Said::Answer(For::Oldest, Answer::Frame(event)),
+        );
     };
     let to = match members.request_id {
         None => For::Oldest,
@@ -245,7 +251,8 @@ pub(super) fn said(line: Line<'_>, streaming: bool, limits: &Limits) -> Said {
             read::<String>(id).and_then(|id| id.parse().ok()).map_or(For::Stranger, |tag| For::Tag(Tag(tag)))
         }
     };
-    let answer = members.answer().unwrap_or_else(|| match streaming {
+    let known = members.answer().filter(|answer| !(streaming && matches!(answer, Answer::Reply(_))));
+    let answer = known.unwrap_or_else(|| match streaming {
         true => Answer::Frame(read_text(text).unwrap_or_else(|| Json::new(&()))),
         false => Answer::Fail(members.failure()),
     });
@@ -470,6 +477,11 @@ mod tests {
         for (line, expected) in table {
             assert_eq!(heard(line, false), expected, "{line}");
         }
+        assert_eq!(
+            heard(r#"{"ok":true,"result":2}"#, true),
+            r#"Oldest {"stream":"event","data":{"ok":true,"result":2}}"#
+        );
+        assert_eq!(heard("[2]", true), r#"Oldest {"stream":"event","data":[2]}"#);
         assert_eq!(
             heard(r#"{"kind":"future"}"#, true),
             r#"Oldest {"stream":"event","data":{"kind":"future"}}"#

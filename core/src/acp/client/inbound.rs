@@ -22,6 +22,15 @@ pub(super) struct Inbound {
     next: u64,
 }
 
+/// What is kept of an open question is bounded, and a thousand may be open.
+fn is_long(asked: &PermissionRequest) -> bool {
+    let options = asked.options.iter().map(|option| option.option_id.len());
+    asked.session_id.as_str().len() + options.sum::<usize>() > IDS
+}
+
+/// Bytes of the ids in one question: far more than the longest that were seen, of 4 KiB.
+const IDS: usize = 64 << 10;
+
 #[derive(Debug)]
 struct Question {
     id: Id,
@@ -62,6 +71,7 @@ impl Client {
             Some(RpcError::new(code::INTERNAL_ERROR, "too many open requests"))
         } else if method == method::REQUEST_PERMISSION {
             match decode::<PermissionRequest>(params) {
+                Ok(asked) if is_long(&asked) => Some(RpcError::invalid_params("ids of more than 64 KiB")),
                 Ok(asked) => return self.permission(id, asked),
                 Err(error) => Some(error),
             }

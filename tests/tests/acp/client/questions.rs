@@ -31,6 +31,21 @@ fn what_is_asked_in_a_turn_ends_with_it_and_does_not_stop_the_clocks_of_the_next
     assert!(matches!(&*told, [Event::TurnEnded(ended)] if ended.end == Err(Failure::Silent)), "{told:?}");
 }
 
+#[test]
+fn a_question_that_would_be_much_to_keep_is_refused() {
+    let mut rig = one_session();
+    rig.command(prompt(7)).unwrap();
+    rig.written();
+    for (length, taken) in [(4096, true), (100_000, false)] {
+        let option = "x".repeat(length);
+        rig.hear(&format!(
+            r#"{{"jsonrpc":"2.0","id":{length},"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{"toolCallId":"c"}},"options":[{{"optionId":"{option}","name":"Yes","kind":"allow_once"}}]}}}}"#
+        ));
+        assert_eq!(keys(&rig.told()).len(), usize::from(taken));
+        assert_eq!(rig.written().iter().any(|line| line.contains("-32602")), !taken);
+    }
+}
+
 /// lossy-option-id
 #[test]
 fn only_an_offered_option_answers_a_permission_and_only_once() {
