@@ -130,7 +130,11 @@ impl Client {
                 self.known(&session)?;
                 let params = Params::of(&session);
                 let wanted = Wanted::CloseSession(session.clone());
-                self.request_of(now, tag, wanted, method::SESSION_CLOSE, &params)
+                self.request_of(now, tag, wanted, method::SESSION_CLOSE, &params)?;
+                // To the agent it is a cancel as well (spec/acp §8).
+                self.cancelling(now, &session);
+                self.give_up_permissions(&session);
+                Ok(())
             }
             Command::DeleteSession { tag, session } => {
                 offered(may.session_capabilities.delete, "session/delete")?;
@@ -260,16 +264,25 @@ impl Client {
     }
 
     fn cancel(&mut self, now: Now, id: &SessionId) -> Result<(), Refused> {
-        let until = self.timeouts.cancel.map(|grace| self.link.listened(now) + grace);
-        let turn = self.turn_mut(id).ok_or(Refused::Unknown)?;
-        match *turn {
-            Turn::Running(open) => *turn = Turn::Cancelling(open, until),
+        match self.turn_mut(id).ok_or(Refused::Unknown)? {
             // Once per turn: a second one could hit the turn after it.
             Turn::Cancelling(..) => return Ok(()),
             Turn::Idle | Turn::GivenUp(_) => return Err(Refused::Unknown),
+            Turn::Running(_) => {}
         }
+        self.cancelling(now, id);
         self.send_cancel(id);
         Ok(())
+    }
+
+    /// A turn that runs is to end as cancelled.
+    fn cancelling(&mut self, now: Now, id: &SessionId) {
+        let until = self.timeouts.cancel.map(|grace| self.link.listened(now) + grace);
+        if let Some(turn) = self.turn_mut(id)
+            && let Turn::Running(open) = *turn
+        {
+            *turn = Turn::Cancelling(open, until);
+        }
     }
 
     /// Tells the agent, then gives up every permission that it asks for there.

@@ -127,7 +127,8 @@ fn a_session_that_is_closed_during_its_turn_ends_the_turn_first() {
     rig.hear(&ask("0"));
     rig.told();
     rig.command(close()).unwrap();
-    rig.hear(&result(2, r#"{"stopReason":"cancelled"}"#));
+    assert!(rig.written().iter().any(|line| line.contains(r#"{"outcome":"cancelled"}"#)), "at once");
+    rig.hear(&error(2, code::CANCELLED));
     rig.hear(&result(3, "{}"));
     let words: Vec<String> = rig.told().iter().map(word).collect();
     assert_eq!(words, ["withdrawn", "ended 7 cancelled", "answered 1"]);
