@@ -49,7 +49,12 @@ pub(crate) fn listen(address: &Address) -> Result<(OwnedFd, Place), OpenError> {
     let name = address.0.file_name().ok_or(OpenError::NotFound)?;
     let directory = private(address.0.parent().unwrap_or(Path::new("")))?;
     // The directory is ours alone, so its lock is the start lock. Held for a few system calls.
-    let locked = rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok();
+    let locked = match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => true,
+        Err(Errno::WOULDBLOCK) => false,
+        // A file system without locks: waiting would not help.
+        Err(errno) => return Err(open_error(errno)),
+    };
     match place::verdict(locked, look(&directory, name, address)) {
         Verdict::Bind => {}
         Verdict::Replace => rustix::fs::unlinkat(&directory, name, AtFlags::empty()).map_err(open_error)?,
