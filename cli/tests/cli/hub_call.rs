@@ -1,8 +1,9 @@
 //! `hub call`: answers as they came, streams to their end, and exit codes by tag.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
@@ -124,6 +125,27 @@ fn ctrl_c_ends_a_stream_and_the_server_notices() {
     hub.until("later");
     call.signal(Signal::INT);
     assert_eq!(call.end().0.code(), Some(130), "nor is an answer waited for");
+}
+
+#[test]
+fn ctrl_c_again_ends_a_call_whose_reader_sleeps() {
+    let hub = Hub::new();
+    let mut call = Running::new(&mut hub.call(&["burst", "50000"]));
+    hub.until("burst");
+    call.signal(Signal::INT);
+    call.signal(Signal::INT);
+    // Nobody has read a byte of it.
+    assert_eq!(call.child().wait().expect("it ends").code(), Some(130));
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_told() {
+    let hub = Hub::new();
+    let full = File::options().write(true).open("/dev/full").expect("a full disk");
+    let output = hub.call(&["echo", "1"]).stdout(full).stderr(Stdio::piped()).output().expect("it runs");
+    let said = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("✗ stdout cannot be written: No space left"), "{said}");
 }
 
 #[test]
