@@ -137,7 +137,7 @@ pub enum Resource {
         /// The text.
         text: String,
         /// Such as `text/plain`.
-        #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
     },
     /// Bytes.
@@ -148,7 +148,7 @@ pub enum Resource {
         /// Base64.
         blob: String,
         /// Such as `application/pdf`.
-        #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
     },
 }
