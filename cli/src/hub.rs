@@ -16,7 +16,7 @@ use clap::{Args, Subcommand};
 
 use crate::args::{Format, Global};
 use crate::find;
-use crate::output::{In, Notes, Out, plain};
+use crate::output::{In, Notes, Out, plain, unwritten};
 use crate::prompt::usage;
 use crate::signals::{self, Ask};
 
@@ -98,18 +98,6 @@ fn call(args: &Call, global: Global, notes: &Notes) -> Result<ExitCode, Problem>
         }
     }
     Ok(ExitCode::from(ends.load(Ordering::Relaxed)))
-}
-
-/// A signal counts for more than a reader that is gone, and whoever has closed our stdout has read enough.
-fn unwritten(error: &io::Error, signal: u8, notes: &Notes) -> ExitCode {
-    match (signal, error.kind()) {
-        (1.., _) => ExitCode::from(signal),
-        (0, io::ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
-        (0, _) => {
-            notes.line(&format!("✗ stdout cannot be written: {error}"));
-            ExitCode::FAILURE
-        }
-    }
 }
 
 /// Connects. `ends`: the exit code, if a signal ends us: closing the connection is how a stream is cancelled.

@@ -9,6 +9,7 @@ use std::path::Path;
 use agentline_core::acp::ContentBlock;
 use agentline_core::acp::content::{EmbeddedResource, ImageContent, Resource};
 use agentline_core::acp::session::McpServer;
+use agentline_core::discovery::Position;
 use agentline_core::problem::{Kind, Phase, Problem};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -45,11 +46,8 @@ pub(crate) fn prompt(args: &Run) -> Result<Vec<ContentBlock>, Problem> {
 
 /// The MCP servers of a file.
 pub(crate) fn mcp_servers(file: &Path) -> Result<Vec<McpServer>, Problem> {
-    // The place and not the text, which may be a secret.
-    let place = |error: serde_json::Error| {
-        format!("no list of MCP servers, at line {}, column {}", error.line(), error.column())
-    };
-    serde_json::from_slice(&read(file)?).map_err(|error| of_file(file, place(error)))
+    serde_json::from_slice(&read(file)?)
+        .map_err(|error| of_file(file, format_args!("no list of MCP servers ({})", Position::from(&error))))
 }
 
 /// What `-e` and `--env-file` say.

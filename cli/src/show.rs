@@ -1,6 +1,6 @@
 //! A run as it is shown: one start, what happens, one result, and nothing of it twice.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use agentline_core::subagent::{Event, Finished, Outcome};
 
 use crate::ask::Asker;
 use crate::failure::Advice;
-use crate::output::{Notes, Screen, Start};
+use crate::output::{Notes, Screen, Start, unwritten};
 
 /// What is shown, and how far it is.
 pub(crate) struct Show {
@@ -82,12 +82,8 @@ impl Show {
     pub(crate) fn exit_code(mut self, signal: u8, notes: &Notes) -> ExitCode {
         self.flush();
         match (signal, self.gone, self.stage) {
-            (1.., ..) => ExitCode::from(signal),
-            (0, Some(error), _) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-            (0, Some(error), _) => {
-                notes.line(&format!("✗ stdout cannot be written: {error}"));
-                ExitCode::FAILURE
-            }
+            (_, Some(error), _) => unwritten(&error, signal, notes),
+            (1.., None, _) => ExitCode::from(signal),
             (0, None, Stage::Over(code)) => ExitCode::from(code),
             (0, None, Stage::Unstarted(_) | Stage::Running) => ExitCode::FAILURE,
         }

@@ -9,7 +9,7 @@ mod tools;
 
 pub(crate) use json::{Json, line, object};
 pub(crate) use notes::{Above, Notes, columns};
-pub(crate) use out::{Out, print};
+pub(crate) use out::{Out, print, unwritten};
 pub(crate) use paint::{In, Paint, plain, span, table};
 pub(crate) use text::Text;
 pub(crate) use tools::{Tools, label, merge};

@@ -107,6 +107,19 @@ pub(crate) fn print(text: &str) -> ExitCode {
     }
 }
 
+/// How a command ends whose stdout failed. A signal counts for more than a reader that is gone, and whoever has closed
+/// our stdout has read enough.
+pub(crate) fn unwritten(error: &io::Error, signal: u8, notes: &Notes) -> ExitCode {
+    match (signal, error.kind()) {
+        (1.., _) => ExitCode::from(signal),
+        (0, ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
+        (0, _) => {
+            notes.line(&format!("✗ stdout cannot be written: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Bytes that are written even while more arrive: what a pipe holds.
 const ENOUGH: usize = 64 << 10;
 

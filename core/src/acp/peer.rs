@@ -8,7 +8,7 @@ use super::lenient::{explain, object};
 use super::{Json, SessionId};
 use crate::link::Obituary;
 use crate::machine::Refused;
-use crate::rpc::RpcError;
+use crate::rpc::{RpcError, shown};
 
 /// Names a request of the peer until it is answered or withdrawn.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
@@ -93,7 +93,7 @@ pub enum Fault {
 
 impl Notice {
     pub(super) fn bad_line(why: &'static str, line: &str) -> Self {
-        Self::BadLine { why, start: line.chars().take(START).collect() }
+        Self::BadLine { why, start: shown(line).to_owned() }
     }
 }
 
@@ -112,6 +112,3 @@ pub(super) fn is_extension(method: &str, params: &Json) -> Result<(), Refused> {
     }
     Ok(())
 }
-
-/// Characters of a bad line that are kept for people.
-const START: usize = 200;

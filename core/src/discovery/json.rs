@@ -12,6 +12,12 @@ pub struct Position {
     pub column: usize,
 }
 
+impl From<&serde_json::Error> for Position {
+    fn from(error: &serde_json::Error) -> Self {
+        Self { line: error.line(), column: error.column() }
+    }
+}
+
 /// Reads a file that is one JSON object. The byte order mark that some editors put in front is no error.
 pub(super) fn object<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Position> {
     let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
@@ -19,5 +25,5 @@ pub(super) fn object<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Posit
     if text.trim_ascii_start().first() == Some(&b'[') {
         return Err(Position { line: 1, column: 1 });
     }
-    serde_json::from_slice(text).map_err(|error| Position { line: error.line(), column: error.column() })
+    serde_json::from_slice(text).map_err(|error| Position::from(&error))
 }

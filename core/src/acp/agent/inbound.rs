@@ -99,10 +99,7 @@ impl Agent {
                 let Authenticate { method_id } = decode(params)?;
                 let own = |login: &&AuthMethod| login.id == method_id && !login.is_terminal();
                 if self.greeting.auth_methods.iter().find(own).is_none() {
-                    return Err(RpcError::invalid_params(format!(
-                        "no such login method: {}",
-                        shown(&method_id)
-                    )));
+                    return Err(RpcError::invalid_params(format!("no such login method: {method_id}")));
                 }
                 (Wanted::Authenticate(method_id), About::Other)
             }
