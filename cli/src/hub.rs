@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use agentline_blocking::{Driver, Handle};
-use agentline_core::control::client::{Command, Config, Event, Lost};
-use agentline_core::control::{Answer, Client, Request, galley_socket};
+use agentline_core::control::client::{Command, Config, Event};
+use agentline_core::control::{Answer, Client, Failure, Fault, Request, galley_socket};
 use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_core::rpc::Json;
-use agentline_core::{Address, OpenError, Refused, Tag};
+use agentline_core::{Address, Cause, OpenError, Refused, Tag};
 use clap::{Args, Subcommand};
 
 use crate::args::{Format, Global};
@@ -75,19 +75,19 @@ fn call(args: &Call, global: Global, notes: &Notes) -> Result<ExitCode, Problem>
     while let Some(event) = driver.next() {
         let done = match event {
             Event::Answered(_, answer) => show.answer(&answer),
-            Event::Lost(_, Lost::Closed) => Some(ends.load(Ordering::Relaxed)),
+            Event::Lost(_, Cause::Left) => Some(ends.load(Ordering::Relaxed)),
             Event::Lost(_, lost) => {
                 // What came before is shown before the problem; that nobody reads it is no other problem.
                 let _ = show.out.flush();
-                return Err(server.lost(lost));
+                return Err(server.lost(&lost));
             }
             Event::Unexpected { why, line } => {
                 notes.line(&format!("! {why}: {}", plain(&line)));
                 None
             }
-            Event::Closed(obituary) => match obituary.failed {
-                Some(error) => return Err(server.lost(Lost::Unreachable(error))),
-                None => None,
+            Event::Closed(closed) => match closed.cause {
+                Cause::Failed(_) => return Err(server.lost(&closed.cause)),
+                Cause::Left | Cause::Gone | Cause::Fault(_) => None,
             },
         };
         let flushed = if done.is_some() || !driver.is_ready() { show.out.flush() } else { Ok(()) };
@@ -168,13 +168,13 @@ impl Server {
     }
 
     /// Why no answer comes, and what to try.
-    fn lost(&self, lost: Lost) -> Problem {
-        let absent = matches!(lost, Lost::Unreachable(OpenError::NotFound | OpenError::Refused));
+    fn lost(&self, lost: &Cause<Fault>) -> Problem {
+        let absent = matches!(lost, Cause::Failed(OpenError::NotFound | OpenError::Refused));
         let path = self.path.display();
         let message = match lost {
-            Lost::Unreachable(_) if absent && self.is_ours => format!("nobody listens at {path}"),
-            Lost::Unreachable(error) => format!("cannot connect to {path}: {error}"),
-            Lost::TimedOut | Lost::Ended | Lost::Closed => lost.to_string(),
+            Cause::Failed(_) if absent && self.is_ours => format!("nobody listens at {path}"),
+            Cause::Failed(error) => format!("cannot connect to {path}: {error}"),
+            Cause::Left | Cause::Gone | Cause::Fault(_) => Failure::from(lost).message,
         };
         let problem = Problem::new(Phase::Connect, Kind::Unreachable, message);
         if !(absent && self.is_ours) {

@@ -20,10 +20,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::acp::client::{self, Answer, Client, Failure, TurnEnded, Which};
 use crate::acp::session::SessionSetup;
-use crate::acp::{Closed, ContentBlock, Notice, PermissionOutcome, RequestKey, SessionId, Update};
+use crate::acp::{ContentBlock, Fault, Notice, PermissionOutcome, RequestKey, SessionId, Update};
 use crate::attach::presence::Attachment;
 use crate::attach::server::{self, Server, Why};
 use crate::attach::{Injection, PromptId};
+use crate::closed::Closed;
 use crate::machine::{Deadline, Heard, Ids, Input, Machine, Now, Output, Outputs, Refused, Tag, soonest};
 use crate::nest::{Nest, Told};
 use crate::problem::Phase;
@@ -464,7 +465,7 @@ impl Chat {
         let _ = self.client.command(now, &(), client::Command::Shutdown);
     }
 
-    fn closed(&mut self, now: Now, closed: Box<Closed>) {
+    fn closed(&mut self, now: Now, closed: Box<Closed<Fault>>) {
         let failure = Failure::Disconnected;
         let lost = match std::mem::replace(&mut self.state, State::Over) {
             State::Leaving(lost) => lost,

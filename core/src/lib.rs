@@ -94,6 +94,7 @@ pub mod acp;
 pub mod attach;
 pub mod chat;
 pub mod check;
+mod closed;
 pub mod control;
 pub mod discovery;
 pub mod limits;
@@ -104,11 +105,13 @@ pub mod nest;
 mod outbox;
 pub mod place;
 pub mod problem;
+mod role;
 pub mod rpc;
 pub mod secret;
 pub mod subagent;
 pub mod trace;
 
+pub use closed::{Cause, Closed};
 pub use limits::{Graces, Limits};
 pub use machine::{
     Action, Address, Change, Deadline, Exit, Group, Heard, Ids, Input, LinkId, Machine, Now, Open, OpenError,

@@ -2,8 +2,6 @@
 
 use memchr::memchr;
 
-use crate::machine::Now;
-
 /// Cuts a byte stream into lines. Lines that lie within one chunk are lent from it without a copy.
 #[derive(Debug)]
 pub struct Lines {
@@ -65,9 +63,21 @@ impl Lines {
         self.carry.extend_from_slice(piece);
     }
 
-    /// Bytes of lines that had to wait.
+    /// Bytes that had to wait.
     pub(crate) const fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// Has bytes wait, behind those that do.
+    pub(crate) fn wait(&mut self, bytes: &[u8]) {
+        self.waiting.push(bytes);
+    }
+
+    /// Feeds what waits to `take`, which returns how many bytes have to wait on.
+    pub(crate) fn resume(&mut self, take: impl FnOnce(&mut Self, &[u8]) -> usize) {
+        let waiting = std::mem::take(&mut self.waiting);
+        let left = take(self, waiting.rest());
+        self.waiting = waiting.keep(left);
     }
 
     /// Bytes held for a line whose end has not come.
@@ -141,69 +151,6 @@ impl Feed<'_> {
     }
 }
 
-/// A machine that reads lines, and whose mind each line may change.
-pub(crate) trait ReadLines {
-    /// Its lines. They are not there while it reads one.
-    fn lines(&mut self) -> &mut Lines;
-
-    /// Whether it takes the next one.
-    fn takes(&self) -> Takes;
-
-    /// Reads one.
-    fn line(&mut self, now: Now, line: Line<'_>);
-
-    /// Bytes came.
-    fn read(&mut self, now: Now, bytes: &[u8]) {
-        let mut lines = std::mem::replace(self.lines(), Lines::new(0));
-        let left = if lines.waiting.is_empty() { take(self, now, &mut lines, bytes) } else { bytes };
-        lines.waiting.push(left);
-        *self.lines() = lines;
-    }
-
-    /// The stream has ended. An unterminated last line is a line, and the end takes its turn behind what waits.
-    fn read_end(&mut self, now: Now) {
-        self.read(now, b"\n");
-    }
-
-    /// Goes on with what had to wait.
-    fn resume(&mut self, now: Now) {
-        if !self.lines().waiting.is_empty() {
-            let mut lines = std::mem::replace(self.lines(), Lines::new(0));
-            let waiting = std::mem::take(&mut lines.waiting);
-            let left = take(self, now, &mut lines, waiting.rest()).len();
-            lines.waiting = waiting.keep(left);
-            *self.lines() = lines;
-        }
-    }
-}
-
-/// Whether a reader takes a line.
-pub(crate) enum Takes {
-    Now,
-    /// What comes has to wait. Whoever says so holds its link.
-    Later,
-    /// What comes is thrown away.
-    Never,
-}
-
-/// Reads lines as long as they are taken, and returns what has to wait.
-fn take<'a, R: ReadLines + ?Sized>(reader: &mut R, now: Now, lines: &mut Lines, bytes: &'a [u8]) -> &'a [u8] {
-    let mut feed = lines.feed(bytes);
-    loop {
-        match reader.takes() {
-            Takes::Now => match feed.next() {
-                Some(line) => reader.line(now, line),
-                None => return &[],
-            },
-            Takes::Later => {
-                let left = feed.stop();
-                return bytes.get(bytes.len() - left..).unwrap_or_default();
-            }
-            Takes::Never => return &[],
-        }
-    }
-}
-
 /// Bytes that came while no line was taken.
 #[derive(Debug, Default)]
 struct Waiting {
@@ -236,10 +183,6 @@ impl Waiting {
 
     const fn len(&self) -> usize {
         self.bytes.len() - self.taken
-    }
-
-    const fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
@@ -334,67 +277,6 @@ mod tests {
         assert_eq!(feed.next(), Some(Line::Text("d")));
         assert_eq!(feed.next(), None);
         assert_eq!(lines.held(), 1);
-    }
-
-    /// Takes one line at a time, and nothing after one that says so.
-    struct Slow {
-        lines: Lines,
-        seen: Vec<String>,
-        busy: bool,
-    }
-
-    impl ReadLines for Slow {
-        fn lines(&mut self) -> &mut Lines {
-            &mut self.lines
-        }
-
-        fn takes(&self) -> Takes {
-            match self.seen.last() {
-                Some(last) if last == "Text(\"stop\")" => Takes::Never,
-                Some(_) if self.busy => Takes::Later,
-                Some(_) | None => Takes::Now,
-            }
-        }
-
-        fn line(&mut self, _: Now, line: Line<'_>) {
-            self.seen.push(format!("{line:?}"));
-            self.busy = true;
-        }
-    }
-
-    #[test]
-    fn what_a_slow_reader_takes_later_is_the_same() {
-        let stream = b"ab\n\ncd\r\n0123456789a\nef\n\xff\ngh";
-        for (first, second) in
-            (0..=stream.len()).flat_map(|second| (0..=second).map(move |first| (first, second)))
-        {
-            let mut slow = Slow { lines: Lines::new(10), seen: Vec::new(), busy: false };
-            let now = Now::default();
-            for piece in [&stream[..first], &stream[first..second], &stream[second..]] {
-                slow.read(now, piece);
-                slow.busy = false;
-                slow.resume(now);
-            }
-            slow.read_end(now);
-            while slow.lines.waiting() > 0 {
-                slow.busy = false;
-                slow.resume(now);
-            }
-            let whole: Vec<String> =
-                lines(10, stream, &[]).iter().map(|line| line.replace("end ", "")).collect();
-            assert_eq!(slow.seen, whole, "{first} {second}");
-        }
-    }
-
-    #[test]
-    fn what_nobody_will_take_is_not_kept() {
-        let mut slow = Slow { lines: Lines::new(10), seen: Vec::new(), busy: true };
-        slow.read(Now::default(), b"a\nstop\nb\n");
-        assert_eq!(slow.lines.waiting(), 7);
-        slow.busy = false;
-        slow.resume(Now::default());
-        slow.read(Now::default(), b"c\n");
-        assert_eq!((slow.lines.waiting(), slow.seen.len()), (0, 2));
     }
 
     #[test]

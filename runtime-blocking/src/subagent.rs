@@ -15,7 +15,8 @@
 
 use std::io;
 
-use agentline_core::acp::Closed;
+use agentline_core::Closed;
+use agentline_core::acp::Fault;
 use agentline_core::subagent::{Command, Config, Event, Finished, Run};
 
 use crate::drive::Driver;
@@ -28,7 +29,7 @@ use crate::handle::Handle;
 pub struct Subagent {
     driver: Driver<Run>,
     result: Option<Finished>,
-    closed: Option<Closed>,
+    closed: Option<Closed<Fault>>,
 }
 
 impl Subagent {
@@ -60,7 +61,7 @@ impl Subagent {
 
     /// Ends the child and all that it started, politely, then less so, and says how that went. A task that is
     /// not over is cancelled. The second time there is nothing left to do.
-    pub fn dispose(&mut self) -> Option<&Closed> {
+    pub fn dispose(&mut self) -> Option<&Closed<Fault>> {
         let _ = self.driver.command(Command::Dispose);
         while self.advance() {}
         self.closed.as_ref()

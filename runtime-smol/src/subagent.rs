@@ -14,7 +14,8 @@
 //! # Ok(()) }
 //! ```
 
-use agentline_core::acp::Closed;
+use agentline_core::Closed;
+use agentline_core::acp::Fault;
 use agentline_core::subagent::{Command, Config, Event, Finished, Run};
 
 use crate::drive::{Driver, spawn};
@@ -27,7 +28,7 @@ use crate::handle::Handle;
 pub struct Subagent {
     events: Events<Run>,
     result: Option<Finished>,
-    closed: Option<Closed>,
+    closed: Option<Closed<Fault>>,
 }
 
 impl Subagent {
@@ -57,7 +58,7 @@ impl Subagent {
 
     /// Ends the child and all that it started, politely, then less so, and says how that went. A task that is
     /// not over is cancelled. The second time there is nothing left to do.
-    pub async fn dispose(&mut self) -> Option<&Closed> {
+    pub async fn dispose(&mut self) -> Option<&Closed<Fault>> {
         let _ = self.events.command(Command::Dispose);
         while self.advance().await {}
         self.closed.as_ref()

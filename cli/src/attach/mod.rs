@@ -11,10 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use agentline_blocking::{Driver, Handle};
+use agentline_core::Cause;
 use agentline_core::attach::caller::{self, Caller};
 use agentline_core::attach::canceller::{self, Canceller};
 use agentline_core::attach::client::{self, Failure};
-use agentline_core::attach::{Answer, Ending, Session, Stop, Target, Turn};
+use agentline_core::attach::{Answer, Session, Stop, Target, Turn};
 use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_core::rpc::to_json;
 use clap::{Args, Subcommand};
@@ -150,7 +151,7 @@ fn done(format: Format) -> ExitCode {
 fn cancel(target: &Target) -> Result<(), Problem> {
     let config = canceller::Config { target: target.clone(), session: None };
     let driver = Driver::<Canceller>::new(config).map_err(|error| internal(&error))?;
-    driver.last().unwrap_or(Err(Failure::Closed(Ending::Lost))).map_err(|failure| failure.problem())
+    driver.last().unwrap_or(Err(Failure::Closed(Cause::Gone))).map_err(|failure| failure.problem())
 }
 
 /// What came of what was said.
@@ -301,13 +302,13 @@ impl Call {
                     answered.get_or_insert(answer.map_err(|failure| failure.problem()));
                     leave_now(&driver.handle());
                 }
-                caller::Event::Said(client::Event::Closed(ending)) => {
-                    answered.get_or_insert(Err(ending.problem()));
+                caller::Event::Said(client::Event::Closed(closed)) => {
+                    answered.get_or_insert(Err(closed.cause.problem()));
                 }
                 caller::Event::Said(client::Event::Noticed(_)) | caller::Event::Cancelled(_) => {}
             }
         }
-        answered.unwrap_or_else(|| Err(Ending::Lost.problem()))
+        answered.unwrap_or_else(|| Err(Cause::Gone.problem()))
     }
 }
 

@@ -18,7 +18,7 @@ pub use crate::rpc::Json;
 pub use agent::Agent;
 pub use client::Client;
 pub use content::{ContentBlock, Unknown};
-pub use peer::{Closed, Fault, Notice, Notified, RequestKey};
+pub use peer::{Fault, Notice, Notified, RequestKey};
 pub use permission::{OptionKind, PermissionOption, PermissionOutcome, PermissionRequest};
 pub use session::{SessionId, SessionSetup};
 pub use turn::StopReason;

@@ -6,7 +6,6 @@ use serde_json::value::RawValue;
 
 use super::lenient::{explain, object};
 use super::{Json, SessionId};
-use crate::link::Obituary;
 use crate::machine::Refused;
 use crate::rpc::{RpcError, shown};
 
@@ -52,15 +51,6 @@ pub enum Notice {
     Complaint(RpcError),
     /// An update of a session that nobody opened.
     UnknownSession(SessionId),
-}
-
-/// How a connection ended.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
-pub struct Closed {
-    /// What the peer did wrong, if that was the reason.
-    pub fault: Option<Fault>,
-    /// How its process and pipes ended.
-    pub obituary: Obituary,
 }
 
 /// What a peer did that ends the connection.

@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::client::{Client, Ending, Event, Failure, Target};
+use super::client::{self, Client, Event, Failure, Target};
 use super::wire::{Method, Params};
+use crate::closed::Cause;
 use crate::machine::{Deadline, Input, Machine, Now, Output, Outputs, Refused};
+use crate::role::Role;
 
 /// Which turn to cancel.
 #[derive(Clone, Debug)]
@@ -60,8 +62,8 @@ impl Machine for Canceller {
     fn command(&mut self, now: Now, _: GiveUp) -> Result<(), Refused> {
         match self.stage {
             Stage::Connecting { .. } => {
-                self.client.leave(now)?;
-                self.done(Err(Failure::Closed(Ending::Left)));
+                self.leave(now);
+                self.done(Err(Failure::Closed(Cause::Left)));
             }
             Stage::Sent => return Err(Refused::Busy),
             Stage::Done => return Err(Refused::Closed),
@@ -101,10 +103,9 @@ impl Canceller {
             Event::Ready(_) => self.cancel(now),
             Event::Answered(answer) => {
                 self.done(answer.map(|_| ()));
-                // Refused when it is leaving already.
-                let _ = self.client.leave(now);
+                self.leave(now);
             }
-            Event::Closed(ending) => self.done(Err(Failure::Closed(ending))),
+            Event::Closed(closed) => self.done(Err(Failure::Closed(closed.cause))),
             Event::Noticed(_) => {}
         }
     }
@@ -112,10 +113,16 @@ impl Canceller {
     fn cancel(&mut self, now: Now) {
         if let Stage::Connecting { session } = std::mem::replace(&mut self.stage, Stage::Sent) {
             let params = Params::Other { session_id: session.as_deref() };
-            if self.client.request(now, Method::Cancel, &params).is_err() {
-                self.done(Err(Failure::Closed(Ending::Left)));
+            let asked = self.client.act(now, |client| client.request(now, Method::Cancel, &params));
+            if asked.is_err() {
+                self.done(Err(Failure::Closed(Cause::Left)));
             }
         }
+    }
+
+    fn leave(&mut self, now: Now) {
+        // Refused when it is leaving already.
+        let _ = self.client.command(now, client::Command::Shutdown);
     }
 
     fn done(&mut self, outcome: Result<(), Failure>) {

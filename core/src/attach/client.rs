@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::Limits;
 use super::wire::{AgentInfo, Answer, Method, Params, VERSION, welcome};
-use crate::lines::{Line, Lines, ReadLines, Takes};
-use crate::link::{Link, Listened, Report};
-use crate::machine::{
-    Address, Deadline, Input, LinkId, Machine, Now, Open, OpenError, Output, Outputs, Peer, Refused, soonest,
-};
+use crate::closed::{Cause, Closed};
+use crate::lines::Line;
+use crate::link::Listened;
+use crate::machine::{Address, Deadline, Now, Open, Peer, Refused};
+use crate::role::{Role, Takes, Wire};
 use crate::rpc::{self, Frame, Id, RpcError};
 use crate::secret::Secret;
 
@@ -59,7 +59,7 @@ pub enum Event {
     /// A line that answers nothing; worth knowing, needs no reaction.
     Noticed(&'static str),
     /// The connection is over. The last event.
-    Closed(Ending),
+    Closed(Box<Closed<Fault>>),
 }
 
 /// Why a request has no result.
@@ -74,25 +74,7 @@ pub enum Failure {
     Unreadable,
     /// The connection ended first. Whether a prompt was delivered is not known.
     #[error("no answer: {0}")]
-    Closed(Ending),
-}
-
-/// Why a connection is over.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
-#[serde(rename_all = "snake_case")]
-pub enum Ending {
-    /// We left.
-    #[error("we left")]
-    Left,
-    /// The session closed it.
-    #[error("the session closed the connection")]
-    Lost,
-    /// It never opened.
-    #[error("{0}")]
-    Failed(OpenError),
-    /// The session is at fault.
-    #[error("{0}")]
-    Fault(Fault),
+    Closed(Cause<Fault>),
 }
 
 /// What a session did wrong.
@@ -123,12 +105,10 @@ pub enum Fault {
 #[derive(Debug)]
 pub struct Client {
     target: Target,
-    link: Link,
-    lines: Lines,
+    wire: Wire<Event, Fault>,
     stage: Stage,
     /// The number of the next request: those of a connection differ, so that no late answer is mistaken.
     next: u64,
-    out: Outputs<Event>,
 }
 
 #[derive(Debug)]
@@ -146,47 +126,53 @@ enum Stage {
         method: Method,
         until: Option<Listened>,
     },
-    Leaving(Ending),
-    Over,
 }
 
-impl Machine for Client {
+impl Role for Client {
     type Config = Target;
     type Command = Command;
     type Event = Event;
+    type Fault = Fault;
 
-    fn new(now: Now, target: Target) -> Self {
-        let mut out = Outputs::default();
+    fn start(now: Now, target: Target) -> Self {
         let how = Open::Connect(target.socket.clone());
         let Limits { link, graces, .. } = &target.limits;
-        Self {
-            link: Link::open(now, LinkId::FIRST, how, link, graces, &mut out),
-            lines: Lines::new(link.line),
-            stage: Stage::Opening,
-            next: 1,
-            out,
-            target,
+        Self { wire: Wire::open(now, how, link, graces), stage: Stage::Opening, next: 1, target }
+    }
+
+    fn wire(&self) -> &Wire<Event, Fault> {
+        &self.wire
+    }
+
+    fn wire_mut(&mut self) -> &mut Wire<Event, Fault> {
+        &mut self.wire
+    }
+
+    fn opened(&mut self, now: Now, peer: Peer) {
+        if self.target.owner.is_some() && peer.uid != self.target.owner {
+            return self.part(now, Cause::Fault(Fault::Impostor(peer)));
+        }
+        let params = Params::initialize(self.target.token.expose());
+        let number = self.next;
+        self.next += 1;
+        self.wire.link.line(|buf| rpc::request(buf, number, Method::Initialize.name(), &params));
+        let until = self.wire.link.listened(now) + self.target.limits.answer;
+        self.stage = Stage::Greeting { number, until };
+    }
+
+    fn takes(&self) -> Takes {
+        Takes::Now
+    }
+
+    fn line(&mut self, now: Now, line: Line<'_>) {
+        match line {
+            Line::Text(text) => self.frame(now, rpc::parse(text, self.target.limits.link.depth)),
+            Line::NotUtf8(_) => self.wire.tell(Event::Noticed("not UTF-8")),
+            Line::TooLong => self.part(now, Cause::Fault(Fault::LineTooLong)),
         }
     }
 
-    fn handle(&mut self, now: Now, input: Input<'_>) {
-        match input {
-            Input::Link(LinkId::FIRST, heard) => {
-                let report = self.link.heard(now, heard, &mut self.out);
-                self.report(now, report);
-            }
-            Input::Hold(full) => self.link.hold(now, full, &mut self.out),
-            Input::Link(..) | Input::Tick | Input::StoreFailed(_) => {}
-        }
-        let report = self.link.tick(now, &mut self.out);
-        self.report(now, report);
-        if self.patience().is_some_and(|until| until <= self.link.listened(now)) {
-            self.end(now, Ending::Fault(Fault::TimedOut));
-        }
-        self.step(now);
-    }
-
-    fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+    fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
         match command {
             Command::Load { session } => {
                 self.request(now, Method::Load, &Params::Other { session_id: session.as_deref() })
@@ -198,38 +184,31 @@ impl Machine for Client {
                 self.request(now, Method::Prompt, &Params::prompt(session.as_deref(), &text))
             }
             Command::Ping => self.request(now, Method::Ping, &Params::Other { session_id: None }),
-            Command::Shutdown => self.leave(now),
+            Command::Shutdown => {
+                self.part(now, Cause::Left);
+                Ok(())
+            }
         }
     }
 
-    fn poll(&mut self) -> Option<Output<Event>> {
-        self.out.pop()
-    }
-
-    fn deadline(&self) -> Option<Deadline> {
-        let answer = self.patience().and_then(|until| self.link.when(until));
-        soonest(self.link.deadline(), answer.map(|at| (at, "answer")))
-    }
-}
-
-impl ReadLines for Client {
-    fn lines(&mut self) -> &mut Lines {
-        &mut self.lines
-    }
-
-    fn takes(&self) -> Takes {
-        match self.stage {
-            Stage::Opening | Stage::Greeting { .. } | Stage::Idle | Stage::Asking { .. } => Takes::Now,
-            Stage::Leaving(_) | Stage::Over => Takes::Never,
+    fn tick(&mut self, now: Now) {
+        if self.patience().is_some_and(|until| until <= self.wire.link.listened(now)) {
+            self.part(now, Cause::Fault(Fault::TimedOut));
         }
     }
 
-    fn line(&mut self, now: Now, line: Line<'_>) {
-        match line {
-            Line::Text(text) => self.frame(now, rpc::parse(text, self.target.limits.link.depth)),
-            Line::NotUtf8(_) => self.out.tell(Event::Noticed("not UTF-8")),
-            Line::TooLong => self.end(now, Ending::Fault(Fault::LineTooLong)),
+    fn due(&self) -> Option<Deadline> {
+        self.wire.link.when(self.patience()?).map(|at| (at, "answer"))
+    }
+
+    fn parting(&mut self, _: Now, cause: &Cause<Fault>) {
+        if let Stage::Asking { .. } = std::mem::replace(&mut self.stage, Stage::Idle) {
+            self.wire.tell(Event::Answered(Err(Failure::Closed(cause.clone()))));
         }
+    }
+
+    fn last(closed: Closed<Fault>) -> Option<Event> {
+        Some(Event::Closed(Box::new(closed)))
     }
 }
 
@@ -246,53 +225,18 @@ impl Client {
             Stage::Idle => {}
             Stage::Opening | Stage::Greeting { .. } => return Err(Refused::NotReady),
             Stage::Asking { .. } => return Err(Refused::Busy),
-            Stage::Leaving(_) | Stage::Over => return Err(Refused::Closed),
         }
         let mut line = Vec::new();
         rpc::request(&mut line, self.next, method.name(), params);
         if line.len() > self.target.limits.link.line {
             return Err(Refused::Limit("the prompt is longer than a session takes"));
         }
-        let until = (method != Method::Prompt).then(|| self.link.listened(now) + self.target.limits.answer);
+        let until =
+            (method != Method::Prompt).then(|| self.wire.link.listened(now) + self.target.limits.answer);
         self.stage = Stage::Asking { number: self.next, method, until };
         self.next += 1;
-        self.link.line(|buf| buf.append(&mut line));
-        self.step(now);
+        self.wire.link.line(|buf| buf.append(&mut line));
         Ok(())
-    }
-
-    /// Leaves; harmless when leaving already.
-    pub(super) fn leave(&mut self, now: Now) -> Result<(), Refused> {
-        if matches!(self.stage, Stage::Over) {
-            return Err(Refused::Closed);
-        }
-        self.end(now, Ending::Left);
-        self.step(now);
-        Ok(())
-    }
-
-    fn report(&mut self, now: Now, report: Report<'_>) {
-        match report {
-            Report::Opened(peer) => self.opened(now, peer),
-            Report::Failed(error) => self.end(now, Ending::Failed(error)),
-            Report::Bytes(bytes) => self.read(now, bytes),
-            Report::Ended => {
-                self.read_end(now);
-                self.end(now, Ending::Lost);
-            }
-            Report::Stderr(_) | Report::Quiet => {}
-        }
-    }
-
-    fn opened(&mut self, now: Now, peer: Peer) {
-        if self.target.owner.is_some() && peer.uid != self.target.owner {
-            return self.end(now, Ending::Fault(Fault::Impostor(peer)));
-        }
-        let params = Params::initialize(self.target.token.expose());
-        let number = self.next;
-        self.next += 1;
-        self.link.line(|buf| rpc::request(buf, number, Method::Initialize.name(), &params));
-        self.stage = Stage::Greeting { number, until: self.link.listened(now) + self.target.limits.answer };
     }
 
     fn frame(&mut self, now: Now, frame: Frame<'_>) {
@@ -312,12 +256,12 @@ impl Client {
             (Frame::Complaint(error), Stage::Asking { .. }) => {
                 self.answered(Err(Failure::Refused(error.into())));
             }
-            (Frame::Malformed(flaw), _) => self.out.tell(Event::Noticed(flaw.why)),
+            (Frame::Malformed(flaw), _) => self.wire.tell(Event::Noticed(flaw.why)),
             (Frame::Response { .. } | Frame::Complaint(_), _) => {
-                self.out.tell(Event::Noticed("an answer to nothing"));
+                self.wire.tell(Event::Noticed("an answer to nothing"));
             }
             (Frame::Request { .. } | Frame::Notification { .. }, _) => {
-                self.out.tell(Event::Noticed("sessions do not ask"));
+                self.wire.tell(Event::Noticed("sessions do not ask"));
             }
         }
     }
@@ -326,30 +270,18 @@ impl Client {
         let fault = match outcome {
             Ok(Some((VERSION, agent))) => {
                 self.stage = Stage::Idle;
-                return self.out.tell(Event::Ready(agent));
+                return self.wire.tell(Event::Ready(agent));
             }
             Ok(Some((version, _))) => Fault::WrongVersion(version),
             Ok(None) => Fault::NotAttach,
             Err(error) => Fault::Refused(error.into()),
         };
-        self.end(now, Ending::Fault(fault));
+        self.part(now, Cause::Fault(fault));
     }
 
     fn answered(&mut self, answer: Result<Answer, Failure>) {
         self.stage = Stage::Idle;
-        self.out.tell(Event::Answered(answer));
-    }
-
-    /// The first reason counts.
-    fn end(&mut self, now: Now, ending: Ending) {
-        if matches!(self.stage, Stage::Leaving(_) | Stage::Over) {
-            return;
-        }
-        if matches!(self.stage, Stage::Asking { .. }) {
-            self.out.tell(Event::Answered(Err(Failure::Closed(ending.clone()))));
-        }
-        self.stage = Stage::Leaving(ending);
-        self.link.leave(now, &mut self.out);
+        self.wire.tell(Event::Answered(answer));
     }
 
     /// How long the server is waited for.
@@ -357,18 +289,7 @@ impl Client {
         match self.stage {
             Stage::Greeting { until, .. } => Some(until),
             Stage::Asking { until, .. } => until,
-            Stage::Opening | Stage::Idle | Stage::Leaving(_) | Stage::Over => None,
-        }
-    }
-
-    fn step(&mut self, now: Now) {
-        self.link.flush(now, &mut self.out);
-        if self.link.is_closed() {
-            self.end(now, Ending::Lost);
-            if let Stage::Leaving(ending) = std::mem::replace(&mut self.stage, Stage::Over) {
-                self.out.tell(Event::Closed(ending));
-                self.out.end();
-            }
+            Stage::Opening | Stage::Idle => None,
         }
     }
 }

@@ -1,15 +1,17 @@
 //! One connection of a server: lines, token, refusals. It owns no turn.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::wire::{self, AgentInfo, Answer, HEALTHY, Method, NOT_ADMITTED, Welcome};
+use crate::closed::{Cause, Closed};
 use crate::limits::{Graces, Limits};
-use crate::lines::{Line, Lines, ReadLines, Takes};
-use crate::link::{Link, Report};
-use crate::machine::{Deadline, Input, LinkId, Machine, Now, Output, Outputs, Refused};
+use crate::lines::Line;
+use crate::machine::{Now, Refused};
+use crate::role::{Role, Takes, Wire};
 use crate::rpc::{self, Frame, Id, RpcError, code};
 use crate::secret::Secret;
 
@@ -43,12 +45,10 @@ pub(super) enum Tell {
 #[derive(Debug)]
 pub(super) struct Conn {
     house: Arc<House>,
-    link: Link,
-    lines: Lines,
+    wire: Wire<Ask, Infallible>,
     stage: Stage,
     /// Whoever takes our events is full.
     full: bool,
-    out: Outputs<Ask>,
 }
 
 #[derive(Debug)]
@@ -58,42 +58,52 @@ enum Stage {
     Admitted,
     /// The session was asked. `None`: by a notification.
     Asked(Option<Id>),
-    /// Nothing is read any more.
-    Leaving,
-    Over,
 }
 
-impl Machine for Conn {
+impl Role for Conn {
     type Config = Arc<House>;
     type Command = Tell;
     type Event = Ask;
+    type Fault = Infallible;
 
-    fn new(_: Now, house: Self::Config) -> Self {
-        Self {
-            link: Link::adopt(LinkId::FIRST, &house.limits, &house.graces),
-            lines: Lines::new(house.limits.line),
-            stage: Stage::Stranger,
-            full: false,
-            out: Outputs::default(),
-            house,
+    fn start(_: Now, house: Self::Config) -> Self {
+        let wire = Wire::adopt(&house.limits, &house.graces);
+        Self { wire, stage: Stage::Stranger, full: false, house }
+    }
+
+    fn wire(&self) -> &Wire<Ask, Infallible> {
+        &self.wire
+    }
+
+    fn wire_mut(&mut self) -> &mut Wire<Ask, Infallible> {
+        &mut self.wire
+    }
+
+    fn takes(&self) -> Takes {
+        match self.stage {
+            Stage::Stranger | Stage::Admitted if self.has_room() => Takes::Now,
+            Stage::Stranger | Stage::Admitted | Stage::Asked(_) => Takes::Later,
         }
     }
 
-    fn handle(&mut self, now: Now, input: Input<'_>) {
-        match input {
-            Input::Link(LinkId::FIRST, heard) => match self.link.heard(now, heard, &mut self.out) {
-                Report::Bytes(bytes) => self.read(now, bytes),
-                Report::Ended => self.read_end(now),
-                Report::Quiet | Report::Opened(_) | Report::Failed(_) | Report::Stderr(_) => {}
-            },
-            Input::Hold(full) => self.full = full,
-            Input::Link(..) | Input::Tick | Input::StoreFailed(_) => {}
+    fn line(&mut self, now: Now, line: Line<'_>) {
+        match line {
+            Line::Text(text) => {
+                let house = Arc::clone(&self.house);
+                self.frame(rpc::parse(text, house.limits.depth));
+            }
+            Line::NotUtf8(_) => self.error(&Id::null(), code::PARSE_ERROR, "not UTF-8"),
+            Line::TooLong => {
+                self.error(&Id::null(), code::INVALID_REQUEST, "message too large");
+                self.part(now, Cause::Left);
+            }
         }
-        self.link.tick(now, &mut self.out);
-        self.step(now);
     }
 
-    fn command(&mut self, now: Now, tell: Tell) -> Result<(), Refused> {
+    /// What was asked is answered first.
+    fn ended(&mut self, _: Now) {}
+
+    fn obey(&mut self, now: Now, tell: Tell) -> Result<(), Refused> {
         match tell {
             Tell::Answer(outcome) => {
                 let Stage::Asked(id) = &mut self.stage else { return Err(Refused::Closed) };
@@ -104,46 +114,25 @@ impl Machine for Conn {
                     Err(error) => self.refuse(id.as_ref(), &error),
                 }
             }
-            Tell::Leave => self.leave(),
+            Tell::Leave => self.part(now, Cause::Left),
         }
-        self.step(now);
         Ok(())
     }
 
-    fn poll(&mut self) -> Option<Output<Ask>> {
-        self.out.pop()
+    fn hold(&mut self, _: Now, full: bool) {
+        self.full = full;
     }
 
-    fn deadline(&self) -> Option<Deadline> {
-        self.link.deadline()
-    }
-}
-
-impl ReadLines for Conn {
-    fn lines(&mut self) -> &mut Lines {
-        &mut self.lines
-    }
-
-    fn takes(&self) -> Takes {
-        match self.stage {
-            Stage::Stranger | Stage::Admitted if self.has_room() => Takes::Now,
-            Stage::Stranger | Stage::Admitted | Stage::Asked(_) => Takes::Later,
-            Stage::Leaving | Stage::Over => Takes::Never,
+    fn settle(&mut self, now: Now) {
+        if self.is_finished() {
+            return self.part(now, Cause::Gone);
         }
+        let hold = self.full || !self.has_room() || self.is_stuffed();
+        self.wire.hold(now, hold);
     }
 
-    fn line(&mut self, _: Now, line: Line<'_>) {
-        match line {
-            Line::Text(text) => {
-                let house = Arc::clone(&self.house);
-                self.frame(rpc::parse(text, house.limits.depth));
-            }
-            Line::NotUtf8(_) => self.error(&Id::null(), code::PARSE_ERROR, "not UTF-8"),
-            Line::TooLong => {
-                self.error(&Id::null(), code::INVALID_REQUEST, "message too large");
-                self.leave();
-            }
-        }
+    fn last(_: Closed<Infallible>) -> Option<Ask> {
+        None
     }
 }
 
@@ -151,37 +140,23 @@ impl Conn {
     /// Whether it would be noticed if the client went away. Who only closed its sending half is owed the
     /// answer all the same, but looks no different from who is gone.
     pub(super) fn is_watched(&self) -> bool {
-        self.link.is_open() && !self.link.has_ended() && !self.is_stuffed()
+        self.wire.link.is_open() && !self.wire.link.has_ended() && !self.is_stuffed()
     }
 
     /// Too much came that cannot be taken yet: the rest stays in the pipe until it is.
     fn is_stuffed(&self) -> bool {
-        self.lines.waiting() >= self.house.limits.unsent_soft
-    }
-
-    /// What follows from any change, in this order.
-    fn step(&mut self, now: Now) {
-        self.resume(now);
-        if matches!(self.stage, Stage::Leaving) || self.is_finished() {
-            self.link.leave(now, &mut self.out);
-        }
-        self.link.hold(now, self.full || !self.has_room() || self.is_stuffed(), &mut self.out);
-        self.link.flush(now, &mut self.out);
-        if self.link.is_closed() && !matches!(self.stage, Stage::Over) {
-            self.stage = Stage::Over;
-            self.out.end();
-        }
+        self.wire.waiting() >= self.house.limits.unsent_soft
     }
 
     const fn is_finished(&self) -> bool {
-        self.link.has_ended()
-            && self.lines.waiting() == 0
+        self.wire.link.has_ended()
+            && self.wire.waiting() == 0
             && matches!(self.stage, Stage::Stranger | Stage::Admitted)
     }
 
     /// Whether one more answer can wait to be sent.
     fn has_room(&self) -> bool {
-        self.link.unsent() <= self.house.limits.unsent_soft
+        self.wire.link.unsent() <= self.house.limits.unsent_soft
     }
 
     fn frame(&mut self, frame: Frame<'_>) {
@@ -214,7 +189,7 @@ impl Conn {
         match asked {
             Ok(ask) => {
                 self.stage = Stage::Asked(id);
-                self.out.tell(ask);
+                self.wire.tell(ask);
             }
             Err(error) => self.refuse(id.as_ref(), &error),
         }
@@ -237,31 +212,25 @@ impl Conn {
     /// Notifications are never answered.
     fn reply<R: Serialize>(&mut self, id: Option<&Id>, result: &R) {
         if let Some(id) = id {
-            self.link.line(|buf| rpc::reply(buf, id, result));
+            self.wire.link.line(|buf| rpc::reply(buf, id, result));
         }
     }
 
     fn refuse(&mut self, id: Option<&Id>, error: &RpcError) {
         if let Some(id) = id {
-            self.link.line(|buf| rpc::reply_error(buf, id, error));
+            self.wire.link.line(|buf| rpc::reply_error(buf, id, error));
         }
     }
 
     fn error(&mut self, id: &Id, code: i64, why: &'static str) {
         self.refuse(Some(id), &RpcError::new(code, why));
     }
-
-    fn leave(&mut self) {
-        if !matches!(self.stage, Stage::Over) {
-            self.stage = Stage::Leaving;
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Action, Heard};
+    use crate::machine::{Action, Heard, Input, LinkId, Machine, Output};
 
     const LOAD: &[u8] = b"{\"id\":1,\"method\":\"session/load\"}\n";
     const PING: &[u8] = b"{\"id\":2,\"method\":\"ping\"}\n";
@@ -299,7 +268,7 @@ mod tests {
             hear(&mut conn, Heard::Bytes(bytes));
             hear(&mut conn, Heard::Written);
             let _ = conn.command(Now::default(), Tell::Answer(Ok(Answer::Done {})));
-            conn.lines.waiting()
+            conn.wire.waiting()
         };
         send(&LOAD.repeat(20));
         // One comes for each that is answered, so it never runs empty.
@@ -311,17 +280,17 @@ mod tests {
         for goes in [false, true] {
             let mut conn = admitted();
             let mut written = hear(&mut conn, Heard::Bytes(&PING.repeat(1000)));
-            assert!(conn.link.is_held());
+            assert!(conn.wire.link.is_held());
             if goes {
                 hear(&mut conn, Heard::Eof);
             }
             for _ in 0..1000 {
-                assert!(conn.link.unsent() < 1100, "{}", conn.link.unsent());
+                assert!(conn.wire.link.unsent() < 1100, "{}", conn.wire.link.unsent());
                 written.extend(hear(&mut conn, Heard::Written));
             }
             // Nothing is lost, and who only stopped sending gets it all.
             assert_eq!(written.iter().filter(|byte| **byte == b'\n').count(), 1000);
-            assert_eq!((conn.link.is_held(), conn.link.is_closed()), (false, goes));
+            assert_eq!((conn.wire.link.is_held(), conn.wire.link.is_closed()), (false, goes));
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Why a request came to nothing, in the words of a [`Problem`].
 
-use super::client::{Ending, Failure, Fault};
+use super::client::{Failure, Fault};
 use super::wire::NOT_ADMITTED;
+use crate::closed::Cause;
 use crate::machine::OpenError;
 use crate::problem::{Kind, Phase, Problem};
 
@@ -21,19 +22,19 @@ impl Failure {
             Self::Unreadable => {
                 Problem::new(Phase::Prompt, Kind::Protocol, "the session's answer cannot be read")
             }
-            Self::Closed(ending) => ending.problem(),
+            Self::Closed(cause) => cause.problem(),
         }
     }
 }
 
-impl Ending {
+impl Cause<Fault> {
     /// The end of a connection as people and programs are shown it.
     #[must_use]
     pub fn problem(&self) -> Problem {
         let connect = |kind, said: String| Problem::new(Phase::Connect, kind, said);
         match self {
             Self::Left => Problem::new(Phase::Prompt, Kind::Cancelled, "we left before the answer"),
-            Self::Lost => connect(Kind::Unreachable, self.to_string()),
+            Self::Gone => connect(Kind::Unreachable, "the session closed the connection".to_owned()),
             Self::Failed(error) => {
                 let problem =
                     connect(Kind::of_open(*error), format!("the session cannot be reached: {error}"));
@@ -69,15 +70,15 @@ mod tests {
     #[test]
     fn each_failure_has_its_exit_code() {
         let refused = |code| Failure::Refused(Box::new(RpcError::new(code, "no")));
-        let fault = |fault| Failure::Closed(Ending::Fault(fault));
+        let fault = |fault| Failure::Closed(Cause::Fault(fault));
         for (failure, code) in [
             (refused(-32000), 3),
             (refused(-32603), 1),
             (Failure::Unreadable, 5),
-            (Failure::Closed(Ending::Left), 130),
-            (Failure::Closed(Ending::Lost), 4),
-            (Failure::Closed(Ending::Failed(OpenError::NotFound)), 4),
-            (Failure::Closed(Ending::Failed(OpenError::Refused)), 4),
+            (Failure::Closed(Cause::Left), 130),
+            (Failure::Closed(Cause::Gone), 4),
+            (Failure::Closed(Cause::Failed(OpenError::NotFound)), 4),
+            (Failure::Closed(Cause::Failed(OpenError::Refused)), 4),
             (fault(Fault::Impostor(Peer::default())), 4),
             (fault(Fault::Refused(Box::new(RpcError::new(-32000, "no")))), 4),
             (fault(Fault::WrongVersion(2)), 4),

@@ -92,7 +92,7 @@ mod wire;
 
 pub use caller::Caller;
 pub use canceller::Canceller;
-pub use client::{Client, Ending, Failure, Fault, Target};
+pub use client::{Client, Failure, Fault, Target};
 pub use limits::Limits;
 pub use server::Server;
 pub use turns::{Injection, PromptId};

@@ -7,25 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use super::failure::{ErrorTag, Failure};
 use super::wire::{self, Answer, For, Request, Said};
+use crate::closed::{Cause, Closed};
 use crate::limits::{Graces, Limits};
-use crate::lines::{Line, Lines, ReadLines, Takes};
-use crate::link::{Link, Listened, Obituary, Report};
-use crate::machine::{
-    Address, Deadline, Heard, Input, LinkId, Machine, Now, Open, OpenError, Output, Outputs, Refused, Tag,
-    soonest,
-};
+use crate::lines::Line;
+use crate::link::Listened;
+use crate::machine::{Address, Deadline, Now, Open, Peer, Refused, Tag};
+use crate::role::{Role, Takes, Wire};
 
 /// One connection to a server of the control protocol.
 #[derive(Debug)]
 pub struct Client {
-    link: Link,
-    lines: Lines,
+    wire: Wire<Event, Fault>,
     /// Calls that wait for an answer, oldest first.
     calls: VecDeque<Tag>,
     stage: Stage,
     answer: Option<Duration>,
     limits: Limits,
-    out: Outputs<Event>,
 }
 
 #[derive(Debug)]
@@ -36,8 +33,6 @@ enum Stage {
     Streaming { tag: Tag },
     /// The application wants no more. The link closes as soon as all is sent.
     Closing,
-    /// The server said its last byte, or the link is lost.
-    Over,
 }
 
 /// What a client starts from.
@@ -92,7 +87,7 @@ pub enum Event {
     /// A call is answered, or a part of it: all but a [`Frame`](Answer::Frame) complete the call.
     Answered(Tag, Answer),
     /// A call will not be answered, or its stream broke off.
-    Lost(Tag, Lost),
+    Lost(Tag, Cause<Fault>),
     /// The server wrote a line that answers nothing. Only news: the connection goes on.
     Unexpected {
         /// What is wrong with it.
@@ -100,97 +95,63 @@ pub enum Event {
         /// The line as text; empty if it was too long.
         line: String,
     },
-    /// The last event: how the link ended.
-    Closed(Box<Obituary>),
+    /// The connection is over; nothing follows.
+    Closed(Box<Closed<Fault>>),
 }
 
-/// Why no answer comes.
+/// What a server did wrong.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
-pub enum Lost {
-    /// There is no connection.
-    #[error("cannot connect: {0}")]
-    Unreachable(OpenError),
-    /// The server took too long.
+pub enum Fault {
+    /// It took longer than [`Config::answer`].
     #[error("the server does not answer")]
     TimedOut,
-    /// The connection ended first.
-    #[error("the connection ended before the answer was complete")]
-    Ended,
-    /// The application closed it.
-    #[error("the connection was closed")]
-    Closed,
 }
 
-impl From<Lost> for Failure {
+impl From<&Cause<Fault>> for Failure {
     /// As a command line reports it: whoever cannot be heard has no database (galley B3).
-    fn from(lost: Lost) -> Self {
-        Self::new(ErrorTag::DbUnavailable, lost.to_string())
+    fn from(lost: &Cause<Fault>) -> Self {
+        let why = match lost {
+            Cause::Gone => "the connection ended before the answer was complete".to_owned(),
+            Cause::Left => "the connection was closed".to_owned(),
+            Cause::Failed(_) | Cause::Fault(_) => lost.to_string(),
+        };
+        Self::new(ErrorTag::DbUnavailable, why)
     }
 }
 
-impl Machine for Client {
+impl Role for Client {
     type Config = Config;
     type Command = Command;
     type Event = Event;
+    type Fault = Fault;
 
-    fn new(now: Now, Config { open, answer, limits, graces }: Config) -> Self {
-        let mut out = Outputs::default();
+    fn start(now: Now, Config { open, answer, limits, graces }: Config) -> Self {
         Self {
-            link: Link::open(now, LinkId::FIRST, open, &limits, &graces, &mut out),
-            lines: Lines::new(limits.line),
+            wire: Wire::open(now, open, &limits, &graces),
             calls: VecDeque::new(),
             stage: Stage::Asking { until: None },
             answer,
             limits,
-            out,
         }
     }
 
-    fn handle(&mut self, now: Now, input: Input<'_>) {
-        if self.link.is_closed() {
-            return;
-        }
-        match input {
-            Input::Link(LinkId::FIRST, heard) => self.heard(now, heard),
-            Input::Hold(full) => self.link.hold(now, full, &mut self.out),
-            Input::Tick | Input::Link(..) | Input::StoreFailed(_) => {}
-        }
-        self.tick(now);
-        self.settle(now);
+    fn wire(&self) -> &Wire<Event, Fault> {
+        &self.wire
     }
 
-    fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
-        match command {
-            Command::Call(tag, request) => self.call(now, tag, &request)?,
-            Command::Close => self.close()?,
-        }
-        self.settle(now);
-        Ok(())
+    fn wire_mut(&mut self) -> &mut Wire<Event, Fault> {
+        &mut self.wire
     }
 
-    fn poll(&mut self) -> Option<Output<Event>> {
-        self.out.pop()
-    }
-
-    fn deadline(&self) -> Option<Deadline> {
-        let own = match self.stage {
-            Stage::Asking { until: Some(until) } => self.link.when(until).map(|at| (at, "answer")),
-            Stage::Asking { until: None } | Stage::Streaming { .. } | Stage::Closing | Stage::Over => None,
-        };
-        soonest(own, self.link.deadline())
-    }
-}
-
-impl ReadLines for Client {
-    fn lines(&mut self) -> &mut Lines {
-        &mut self.lines
+    fn opened(&mut self, now: Now, _: Peer) {
+        self.restart(now);
     }
 
     fn takes(&self) -> Takes {
         match self.stage {
             Stage::Asking { .. } | Stage::Streaming { .. } => Takes::Now,
-            Stage::Closing | Stage::Over => Takes::Never,
+            Stage::Closing => Takes::Never,
         }
     }
 
@@ -201,6 +162,53 @@ impl ReadLines for Client {
             Said::Unreadable(why, line) => self.unreadable(now, why, line),
         }
     }
+
+    fn ended(&mut self, now: Now) {
+        let closing = matches!(self.stage, Stage::Closing);
+        self.part(now, if closing { Cause::Left } else { Cause::Gone });
+    }
+
+    fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+        match command {
+            Command::Call(tag, request) => self.call(now, tag, &request),
+            Command::Close => self.close(),
+        }
+    }
+
+    fn tick(&mut self, now: Now) {
+        if let Stage::Asking { until: Some(until) } = self.stage
+            && until <= self.wire.link.listened(now)
+        {
+            self.cut(now, Cause::Fault(Fault::TimedOut));
+        }
+    }
+
+    fn due(&self) -> Option<Deadline> {
+        match self.stage {
+            Stage::Asking { until: Some(until) } => self.wire.link.when(until).map(|at| (at, "answer")),
+            Stage::Asking { until: None } | Stage::Streaming { .. } | Stage::Closing => None,
+        }
+    }
+
+    fn settle(&mut self, now: Now) {
+        if !matches!(self.stage, Stage::Closing) {
+            return;
+        }
+        if self.wire.link.unsent() == 0 {
+            self.cut(now, Cause::Left);
+        } else if self.wire.link.is_open() {
+            // Nobody is waited for once it is sent.
+            self.wire.link.leave(now, &mut self.wire.out);
+        }
+    }
+
+    fn parting(&mut self, _: Now, cause: &Cause<Fault>) {
+        self.lose(cause, Stage::Closing);
+    }
+
+    fn last(closed: Closed<Fault>) -> Option<Event> {
+        Some(Event::Closed(Box::new(closed)))
+    }
 }
 
 impl Client {
@@ -210,31 +218,11 @@ impl Client {
         self.calls.len()
     }
 
-    fn heard(&mut self, now: Now, heard: Heard<'_>) {
-        let report = self.link.heard(now, heard, &mut self.out);
-        self.reported(now, report);
-    }
-
-    fn reported(&mut self, now: Now, report: Report<'_>) {
-        match report {
-            Report::Opened(_) => self.restart(now),
-            Report::Failed(error) => self.over(Lost::Unreachable(error)),
-            Report::Bytes(bytes) => self.read(now, bytes),
-            Report::Ended => {
-                // An unterminated last line is a line.
-                self.read_end(now);
-                self.over(Lost::Ended);
-                self.link.leave(now, &mut self.out);
-            }
-            Report::Quiet | Report::Stderr(_) => {}
-        }
-    }
-
     fn call(&mut self, now: Now, tag: Tag, request: &Request) -> Result<(), Refused> {
         match self.stage {
-            Stage::Asking { .. } if self.link.is_writable() => {}
+            Stage::Asking { .. } if self.wire.link.is_writable() => {}
             Stage::Streaming { .. } => return Err(Refused::Busy),
-            Stage::Asking { .. } | Stage::Closing | Stage::Over => return Err(Refused::Closed),
+            Stage::Asking { .. } | Stage::Closing => return Err(Refused::Closed),
         }
         if self.calls.contains(&tag) {
             return Err(Refused::Busy);
@@ -242,13 +230,13 @@ impl Client {
         if self.calls.len() >= self.limits.own_requests {
             return Err(Refused::Limit("open calls"));
         }
-        if self.link.unsent() >= self.limits.unsent_soft {
+        if self.wire.link.unsent() >= self.limits.unsent_soft {
             return Err(Refused::Limit("unsent bytes"));
         }
         if request.args.as_ref().is_some_and(|args| args.get().len() > self.limits.line) {
             return Err(Refused::Limit("bytes of a request"));
         }
-        self.link.line(|buf| wire::call(buf, tag, request));
+        self.wire.link.line(|buf| wire::call(buf, tag, request));
         self.calls.push_back(tag);
         if self.calls.len() == 1 {
             self.restart(now);
@@ -257,19 +245,18 @@ impl Client {
     }
 
     fn close(&mut self) -> Result<(), Refused> {
-        match self.stage {
-            Stage::Asking { .. } | Stage::Streaming { .. } => {}
-            Stage::Closing | Stage::Over => return Err(Refused::Closed),
+        if let Stage::Closing = self.stage {
+            return Err(Refused::Closed);
         }
-        self.lose(Lost::Closed, Stage::Closing);
+        self.lose(&Cause::Left, Stage::Closing);
         Ok(())
     }
 
     /// The clock of the oldest call starts again.
     fn restart(&mut self, now: Now) {
         if let Stage::Asking { until } = &mut self.stage {
-            let waits = self.link.is_open() && !self.calls.is_empty();
-            *until = self.answer.filter(|_| waits).map(|answer| self.link.listened(now) + answer);
+            let waits = self.wire.link.is_open() && !self.calls.is_empty();
+            *until = self.answer.filter(|_| waits).map(|answer| self.wire.link.listened(now) + answer);
         }
     }
 
@@ -277,11 +264,11 @@ impl Client {
         let streams = match self.stage {
             Stage::Asking { .. } => None,
             Stage::Streaming { tag } => Some(tag),
-            Stage::Closing | Stage::Over => return,
+            Stage::Closing => return,
         };
         let Some(tag) = streams.or_else(|| self.take(to)) else {
             let why = "answers no open call";
-            return self.out.tell(Event::Unexpected { why, line: answer.to_string() });
+            return self.wire.tell(Event::Unexpected { why, line: answer.to_string() });
         };
         let last = match answer {
             Answer::Frame(_) => {
@@ -291,11 +278,10 @@ impl Client {
             Answer::Reply(_) | Answer::Fail(_) => streams.is_some(),
             Answer::End(_) => true,
         };
-        self.out.tell(Event::Answered(tag, answer));
+        self.wire.tell(Event::Answered(tag, answer));
         if last {
-            self.stage = Stage::Over;
-            self.lose(Lost::Ended, Stage::Over);
-            self.link.leave(now, &mut self.out);
+            self.stage = Stage::Closing;
+            self.part(now, Cause::Gone);
         } else {
             self.restart(now);
         }
@@ -307,8 +293,8 @@ impl Client {
                 let message = format!("the answer is {why}");
                 self.answered(now, For::Oldest, Answer::fail(ErrorTag::Internal, message));
             }
-            Stage::Asking { .. } | Stage::Streaming { .. } => self.out.tell(Event::Unexpected { why, line }),
-            Stage::Closing | Stage::Over => {}
+            Stage::Asking { .. } | Stage::Streaming { .. } => self.wire.tell(Event::Unexpected { why, line }),
+            Stage::Closing => {}
         }
     }
 
@@ -323,47 +309,13 @@ impl Client {
         }
     }
 
-    fn tick(&mut self, now: Now) {
-        let report = self.link.tick(now, &mut self.out);
-        self.reported(now, report);
-        if let Stage::Asking { until: Some(until) } = self.stage
-            && until <= self.link.listened(now)
-        {
-            self.over(Lost::TimedOut);
-            self.link.cut(&mut self.out);
-        }
-    }
-
     /// No answer will come any more.
-    fn over(&mut self, why: Lost) {
-        if !matches!(self.stage, Stage::Closing) {
-            self.lose(why, Stage::Over);
-        }
-    }
-
-    fn lose(&mut self, why: Lost, next: Stage) {
+    fn lose(&mut self, why: &Cause<Fault>, next: Stage) {
         if let Stage::Streaming { tag } = std::mem::replace(&mut self.stage, next) {
-            self.out.tell(Event::Lost(tag, why));
+            self.wire.tell(Event::Lost(tag, why.clone()));
         }
         for tag in self.calls.drain(..) {
-            self.out.tell(Event::Lost(tag, why));
-        }
-    }
-
-    /// The end of every step.
-    fn settle(&mut self, now: Now) {
-        self.link.flush(now, &mut self.out);
-        if matches!(self.stage, Stage::Closing) {
-            if self.link.unsent() == 0 {
-                self.link.cut(&mut self.out);
-            } else if self.link.is_open() {
-                self.link.leave(now, &mut self.out);
-            }
-        }
-        if self.link.is_closed() {
-            self.over(Lost::Ended);
-            self.out.tell(Event::Closed(Box::new(self.link.obituary())));
-            self.out.end();
+            self.wire.tell(Event::Lost(tag, why.clone()));
         }
     }
 }

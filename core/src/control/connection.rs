@@ -1,5 +1,6 @@
 //! One client of a server: framing, refusals, order, silence and lag. Knows no command.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -7,16 +8,15 @@ use serde::Serialize;
 use super::failure::ErrorTag;
 use super::server::Config;
 use super::wire::{self, Answer, Asked, Request, RequestId};
-use crate::lines::{Line, Lines, ReadLines, Takes};
-use crate::link::{Link, Report};
-use crate::machine::{
-    Deadline, Heard, Input, LinkId, Machine, Now, Output, Outputs, Peer, Refused, Time, soonest,
-};
+use crate::closed::{Cause, Closed};
+use crate::lines::Line;
+use crate::link::Link;
+use crate::machine::{Deadline, Heard, Now, Peer, Refused, Time, soonest};
+use crate::role::{Role, Takes, Wire};
 
 #[derive(Debug)]
 pub(super) struct Connection {
-    link: Link,
-    lines: Lines,
+    wire: Wire<Event, Infallible>,
     state: State,
     /// The number of the newest request.
     newest: u32,
@@ -25,7 +25,6 @@ pub(super) struct Connection {
     /// Whoever takes our events is full.
     full: bool,
     config: Arc<Config>,
-    out: Outputs<Event>,
 }
 
 /// Where the conversation stands; the module shows it as a diagram.
@@ -39,8 +38,6 @@ enum State {
     Streaming { open: Open, lost: u64 },
     /// Everything is said. The client has until then to take it.
     Finishing { until: Time },
-    /// The link is leaving.
-    Parted,
 }
 
 /// A request whose answer is not complete.
@@ -66,80 +63,48 @@ pub(super) enum Command {
     Leave(String),
 }
 
-impl Machine for Connection {
+impl Role for Connection {
     type Config = (Peer, Arc<Config>);
     type Command = Command;
     type Event = Event;
+    type Fault = Infallible;
 
-    fn new(now: Now, (peer, config): Self::Config) -> Self {
+    fn start(now: Now, (peer, config): Self::Config) -> Self {
         let mut this = Self {
-            link: Link::adopt(LinkId::FIRST, &config.limits, &config.graces),
-            lines: Lines::new(config.limits.line),
+            wire: Wire::adopt(&config.limits, &config.graces),
             state: State::Waiting { until: now.mono + config.idle },
             newest: 0,
             gather: None,
             full: false,
             config,
-            out: Outputs::default(),
         };
         if this.config.owner.is_some() && this.config.owner != peer.uid {
-            this.part(now);
+            this.part(now, Cause::Left);
         }
         this
     }
 
-    fn handle(&mut self, now: Now, input: Input<'_>) {
-        if self.link.is_closed() {
-            return;
-        }
-        match input {
-            Input::Link(LinkId::FIRST, heard) => self.heard(now, heard),
-            Input::Hold(full) => self.hold(now, full),
-            Input::Tick | Input::Link(..) | Input::StoreFailed(_) => {}
-        }
-        self.link.tick(now, &mut self.out);
-        self.tick(now);
-        self.settle(now);
+    fn wire(&self) -> &Wire<Event, Infallible> {
+        &self.wire
     }
 
-    fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
-        if self.link.is_closed() {
-            return Err(Refused::Closed);
+    fn wire_mut(&mut self) -> &mut Wire<Event, Infallible> {
+        &mut self.wire
+    }
+
+    fn step(&mut self, now: Now, heard: Option<Heard<'_>>) {
+        if let Some(Heard::Written) = heard {
+            self.restart(now);
         }
-        match command {
-            Command::Answer(number, answer) => self.answer(now, number, answer)?,
-            Command::Leave(reason) => self.dismiss(now, reason),
-        }
-        self.settle(now);
-        Ok(())
-    }
-
-    fn poll(&mut self) -> Option<Output<Event>> {
-        self.out.pop()
-    }
-
-    fn deadline(&self) -> Option<Deadline> {
-        let own = match self.state {
-            State::Waiting { until } if !self.full => Some((until, "idle")),
-            State::Finishing { until } => Some((until, "take the last answer")),
-            State::Waiting { .. } | State::Answering(_) | State::Streaming { .. } | State::Parted => None,
-        };
-        let gather = self.gather.map(|until| (until, "send what is answered"));
-        soonest(soonest(own, gather), self.link.deadline())
-    }
-}
-
-impl ReadLines for Connection {
-    fn lines(&mut self) -> &mut Lines {
-        &mut self.lines
     }
 
     fn takes(&self) -> Takes {
         match self.state {
+            State::Waiting { .. } if !self.wire.link.is_open() => Takes::Never,
             State::Waiting { .. } if self.may_take() => Takes::Now,
             State::Waiting { .. } | State::Answering(_) => Takes::Later,
             // Nothing is read behind a stream (galley B2, "Streaming").
-            State::Streaming { .. } | State::Finishing { .. } | State::Parted => Takes::Never,
+            State::Streaming { .. } | State::Finishing { .. } => Takes::Never,
         }
     }
 
@@ -147,17 +112,17 @@ impl ReadLines for Connection {
         let asked = wire::asked(line, &self.config.limits);
         self.asked(now, asked);
     }
-}
 
-impl Connection {
-    fn heard(&mut self, now: Now, heard: Heard<'_>) {
-        if heard == Heard::Written {
-            self.restart(now);
-        }
-        match self.link.heard(now, heard, &mut self.out) {
-            Report::Bytes(bytes) => self.read(now, bytes),
-            Report::Ended => self.read_end(now),
-            Report::Quiet | Report::Opened(_) | Report::Failed(_) | Report::Stderr(_) => {}
+    /// A client that has closed its half is still answered.
+    fn ended(&mut self, _: Now) {}
+
+    fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+        match command {
+            Command::Answer(number, answer) => self.answer(now, number, answer),
+            Command::Leave(reason) => {
+                self.dismiss(now, reason);
+                Ok(())
+            }
         }
     }
 
@@ -166,17 +131,87 @@ impl Connection {
         self.restart(now);
     }
 
+    fn tick(&mut self, now: Now) {
+        match self.state {
+            State::Waiting { until } if until <= now.mono && !self.full => {
+                let message = format!("connection idle > {}s", self.config.idle.as_secs());
+                self.say(None, &Answer::fail(ErrorTag::IdleTimeout, message));
+                self.part(now, Cause::Left);
+            }
+            State::Finishing { until } if until <= now.mono => self.part(now, Cause::Left),
+            State::Waiting { .. }
+            | State::Answering(_)
+            | State::Streaming { .. }
+            | State::Finishing { .. } => {}
+        }
+    }
+
+    fn due(&self) -> Option<Deadline> {
+        let own = match self.state {
+            State::Waiting { until } if !self.full => Some((until, "idle")),
+            State::Finishing { until } => Some((until, "take the last answer")),
+            State::Waiting { .. } | State::Answering(_) | State::Streaming { .. } => None,
+        };
+        soonest(own, self.gather.map(|until| (until, "send what is answered")))
+    }
+
+    fn settle(&mut self, now: Now) {
+        if !self.wire.link.is_open() {
+            return self.part(now, Cause::Gone);
+        }
+        self.catch_up();
+        if let State::Waiting { until } = self.state
+            && self.wire.link.has_ended()
+            && self.wire.waiting() == 0
+        {
+            self.state = State::Finishing { until };
+        }
+        if self.wire.link.unsent() == 0 && matches!(self.state, State::Finishing { .. }) {
+            return self.part(now, Cause::Left);
+        }
+        let full = self.full || self.wire.waiting() >= self.config.limits.write;
+        self.wire.hold(now, full);
+    }
+
+    /// Whoever asks ahead gets its answers together, as far as they come at once.
+    fn flush(&mut self, now: Now) {
+        let more = matches!(self.state, State::Answering(_))
+            && self.wire.link.has_unflushed()
+            && self.wire.link.unsent() < self.config.limits.write;
+        self.gather = match self.gather {
+            None if more => Some(now.mono + self.config.gather),
+            Some(until) if more && until > now.mono => Some(until),
+            None | Some(_) => None,
+        };
+        if self.gather.is_none() {
+            self.wire.flush(now);
+        }
+    }
+
+    /// Nobody waits for what is open any more.
+    fn parting(&mut self, now: Now, _: &Cause<Infallible>) {
+        if let Some((open, _)) = self.take_open(State::Finishing { until: now.mono }) {
+            self.wire.tell(Event::Abandoned(open.number));
+        }
+    }
+
+    fn last(_: Closed<Infallible>) -> Option<Event> {
+        None
+    }
+}
+
+impl Connection {
     /// The client did its part: it took an answer, or it was us who kept it waiting.
     fn restart(&mut self, now: Now) {
         match &mut self.state {
             State::Waiting { until } | State::Finishing { until } => *until = now.mono + self.config.idle,
-            State::Answering(_) | State::Streaming { .. } | State::Parted => {}
+            State::Answering(_) | State::Streaming { .. } => {}
         }
     }
 
     /// Whether there is room for one more request, and for its answer.
     fn may_take(&self) -> bool {
-        !self.full && self.link.unsent() < self.config.limits.unsent_soft
+        !self.full && self.wire.link.unsent() < self.config.limits.unsent_soft
     }
 
     fn asked(&mut self, now: Now, Asked { id, request }: Asked) {
@@ -184,7 +219,7 @@ impl Connection {
             Ok(request) => {
                 self.newest = self.newest.wrapping_add(1);
                 self.state = State::Answering(Open { number: self.newest, id });
-                self.out.tell(Event::Requested(self.newest, request));
+                self.wire.tell(Event::Requested(self.newest, request));
             }
             Err(failure) => {
                 self.say(id.as_ref(), &Answer::Fail(failure));
@@ -195,10 +230,12 @@ impl Connection {
 
     fn answer(&mut self, now: Now, number: u32, answer: Answer) -> Result<(), Refused> {
         self.check(number, &answer)?;
-        let Some((open, lost)) = self.take_open() else { return Err(Refused::Unknown) };
         let until = now.mono + self.config.idle;
+        let Some((open, lost)) = self.take_open(State::Waiting { until }) else {
+            return Err(Refused::Unknown);
+        };
         self.state = match answer {
-            Answer::Frame(_) if self.link.unsent() >= self.config.watch => {
+            Answer::Frame(_) if self.wire.link.unsent() >= self.config.watch => {
                 State::Streaming { open, lost: lost.saturating_add(1) }
             }
             Answer::Frame(_) => {
@@ -210,7 +247,7 @@ impl Connection {
                 State::Waiting { until }
             }
             Answer::End(_) => {
-                self.say_lost(&open, lost);
+                say_lost(&mut self.wire.link, &open, lost);
                 self.say(open.id.as_ref(), &answer);
                 State::Finishing { until }
             }
@@ -225,8 +262,7 @@ impl Connection {
             State::Waiting { .. }
             | State::Answering(_)
             | State::Streaming { .. }
-            | State::Finishing { .. }
-            | State::Parted => return Err(Refused::Unknown),
+            | State::Finishing { .. } => return Err(Refused::Unknown),
         };
         match answer {
             Answer::Reply(_) | Answer::Fail(_) if streaming => {
@@ -237,12 +273,12 @@ impl Connection {
         }
     }
 
-    /// Takes the open request out, with the frames lost since its last one. Whoever calls sets the next state.
-    fn take_open(&mut self) -> Option<(Open, u64)> {
-        match std::mem::replace(&mut self.state, State::Parted) {
+    /// Takes the open request out, with the frames lost since its last one.
+    fn take_open(&mut self, next: State) -> Option<(Open, u64)> {
+        match std::mem::replace(&mut self.state, next) {
             State::Answering(open) => Some((open, 0)),
             State::Streaming { open, lost } => Some((open, lost)),
-            other @ (State::Waiting { .. } | State::Finishing { .. } | State::Parted) => {
+            other @ (State::Waiting { .. } | State::Finishing { .. }) => {
                 self.state = other;
                 None
             }
@@ -253,102 +289,38 @@ impl Connection {
     fn dismiss(&mut self, now: Now, reason: String) {
         let last = match self.state {
             State::Streaming { .. } => Answer::End(reason),
-            State::Waiting { .. } | State::Answering(_) | State::Finishing { .. } | State::Parted => {
+            State::Waiting { .. } | State::Answering(_) | State::Finishing { .. } => {
                 Answer::fail(ErrorTag::AppUnavailable, "the server is stopping")
             }
         };
-        if let Some((open, lost)) = self.take_open() {
-            self.say_lost(&open, lost);
+        if let Some((open, lost)) = self.take_open(State::Finishing { until: now.mono }) {
+            say_lost(&mut self.wire.link, &open, lost);
             self.say(open.id.as_ref(), &last);
-            self.out.tell(Event::Abandoned(open.number));
+            self.wire.tell(Event::Abandoned(open.number));
         }
-        self.part(now);
-    }
-
-    fn tick(&mut self, now: Now) {
-        match self.state {
-            State::Waiting { until } if until <= now.mono && !self.full => {
-                let message = format!("connection idle > {}s", self.config.idle.as_secs());
-                self.say(None, &Answer::fail(ErrorTag::IdleTimeout, message));
-                self.part(now);
-            }
-            State::Finishing { until } if until <= now.mono => self.part(now),
-            State::Waiting { .. }
-            | State::Answering(_)
-            | State::Streaming { .. }
-            | State::Finishing { .. }
-            | State::Parted => {}
-        }
-    }
-
-    /// The end of every step.
-    fn settle(&mut self, now: Now) {
-        if !self.link.is_open() {
-            self.part(now);
-        }
-        self.resume(now);
-        self.catch_up();
-        if let State::Waiting { until } = self.state
-            && self.link.has_ended()
-            && self.lines.waiting() == 0
-        {
-            self.state = State::Finishing { until };
-        }
-        if self.link.unsent() == 0 && matches!(self.state, State::Finishing { .. }) {
-            self.part(now);
-        }
-        let full = self.full || self.lines.waiting() >= self.config.limits.write;
-        self.link.hold(now, full, &mut self.out);
-        self.flush(now);
-        if self.link.is_closed() {
-            self.out.end();
-        }
-    }
-
-    /// Whoever asks ahead gets its answers together, as far as they come at once.
-    fn flush(&mut self, now: Now) {
-        let more = matches!(self.state, State::Answering(_))
-            && self.link.has_unflushed()
-            && self.link.unsent() < self.config.limits.write;
-        self.gather = match self.gather {
-            None if more => Some(now.mono + self.config.gather),
-            Some(until) if more && until > now.mono => Some(until),
-            None | Some(_) => None,
-        };
-        if self.gather.is_none() {
-            self.link.flush(now, &mut self.out);
-        }
+        self.part(now, Cause::Left);
     }
 
     /// Tells a watcher that has caught up what it missed.
     fn catch_up(&mut self) {
-        if let State::Streaming { lost, .. } = self.state
-            && lost > 0
-            && self.link.unsent() < self.config.watch
-            && let Some((open, _)) = self.take_open()
+        if let State::Streaming { open, lost } = &mut self.state
+            && *lost > 0
+            && self.wire.link.unsent() < self.config.watch
         {
-            self.say_lost(&open, lost);
-            self.state = State::Streaming { open, lost: 0 };
-        }
-    }
-
-    /// Leaves, whatever is open. Harmless when leaving already.
-    fn part(&mut self, now: Now) {
-        if let Some((open, _)) = self.take_open() {
-            self.out.tell(Event::Abandoned(open.number));
-        }
-        self.state = State::Parted;
-        self.link.leave(now, &mut self.out);
-    }
-
-    fn say_lost(&mut self, open: &Open, lost: u64) {
-        if lost > 0 {
-            self.say(open.id.as_ref(), &Answer::frame(&Lagged { kind: "lagged", lost }));
+            let lost = std::mem::take(lost);
+            say_lost(&mut self.wire.link, open, lost);
         }
     }
 
     fn say(&mut self, id: Option<&RequestId>, answer: &Answer) {
-        self.link.line(|buf| wire::answer(buf, id, answer));
+        self.wire.link.line(|buf| wire::answer(buf, id, answer));
+    }
+}
+
+fn say_lost(link: &mut Link, open: &Open, lost: u64) {
+    if lost > 0 {
+        let lagged = Answer::frame(&Lagged { kind: "lagged", lost });
+        link.line(|buf| wire::answer(buf, open.id.as_ref(), &lagged));
     }
 }
 
@@ -362,7 +334,7 @@ struct Lagged {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Action, Address};
+    use crate::machine::{Action, Address, Input, LinkId, Machine, Output};
 
     #[test]
     fn what_waits_for_a_client_that_does_not_read_is_bounded_however_much_it_asks() {
@@ -371,7 +343,7 @@ mod tests {
         let mut connection = Connection::new(Now::default(), (Peer::default(), Arc::new(config)));
         let mut hear = |heard: Heard<'_>| {
             connection.handle(Now::default(), Input::Link(LinkId::FIRST, heard));
-            assert!(connection.link.unsent() < 1200, "{}", connection.link.unsent());
+            assert!(connection.wire.link.unsent() < 1200, "{}", connection.wire.link.unsent());
             let written = std::iter::from_fn(|| connection.poll()).filter_map(|output| match output {
                 Output::Do(_, Action::Write(bytes)) => Some(bytes),
                 Output::Do(..) | Output::Tell(_) | Output::Store(_) | Output::End => None,

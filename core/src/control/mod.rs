@@ -25,7 +25,7 @@
 //!   │ │                          │ End               │ End ▲──┘
 //!   │ └────────────────────► Finishing ◄─────────────┘
 //!   │ 90 s      its end          │ all is taken, or 90 s
-//!   └────────────────────────► Parted ◄─── from everywhere: the client is gone, or Shutdown
+//!   └────────────────────────► leaving ◄── from everywhere: the client is gone, or Shutdown
 //! ```
 //!
 //! While a request is being answered, and while answers wait to be taken, what the client goes on to say waits
@@ -76,7 +76,7 @@
 //! | an answer before one that was asked for already | 1 ms | is sent alone |
 //! | unsent frames of a watcher | 1 MiB and one frame | dropped and counted |
 //! | one answer | 31 MiB | the command is refused |
-//! | client: connecting, answering | 10 s, 120 s | [`Lost`](client::Lost); a stream is exempt |
+//! | client: connecting, answering | 10 s, 120 s | [`Lost`](client::Event::Lost); a stream is exempt |
 //! | client: open calls | 1024 | the command is refused |
 //!
 //! # Where a Galley differs
@@ -102,7 +102,7 @@ mod failure;
 pub mod server;
 mod wire;
 
-pub use client::Client;
+pub use client::{Client, Fault};
 pub use failure::{ErrorTag, Failure};
 pub use server::{Key, Server};
 pub use wire::{Answer, REQUEST_ID, Request, SCHEMA_VERSION};

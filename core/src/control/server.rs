@@ -146,7 +146,10 @@ impl Machine for Server {
     fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
         match command {
             Command::Answer(Key { connection, number }, answer) => {
-                self.serve.conns.command(now, &connection, connection::Command::Answer(number, answer))?;
+                let answer = connection::Command::Answer(number, answer);
+                let done = self.serve.conns.command(now, &connection, answer);
+                // One that is leaving waits for no answer.
+                done.map_err(|refused| if refused == Refused::Closed { Refused::Unknown } else { refused })?;
             }
             Command::Shutdown(reason) => self.shutdown(now, &reason)?,
         }

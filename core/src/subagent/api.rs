@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::acp::client::{self, PermissionAsked, Ready, Text, Updated};
 use crate::acp::session::{ConfigValue, SessionSetup, SessionState};
 use crate::acp::{
-    Closed, ContentBlock, Json, Notice, PermissionOption, PermissionOutcome, RequestKey, SessionId,
+    ContentBlock, Fault, Json, Notice, PermissionOption, PermissionOutcome, RequestKey, SessionId,
 };
+use crate::closed::Closed;
 use crate::machine::Peer;
 use crate::problem::{Kind, Phase, Problem};
 
@@ -160,7 +161,7 @@ pub enum Event {
     /// The run has its result: told exactly once.
     Finished(Box<Finished>),
     /// The child is gone; nothing follows.
-    Closed(Box<Closed>),
+    Closed(Box<Closed<Fault>>),
 }
 
 /// A session that is open.

@@ -1,8 +1,9 @@
 //! Why a run came to nothing, in the words of a [`Problem`].
 
+use crate::acp::Fault;
 use crate::acp::client::Failure;
 use crate::acp::session::AuthMethod;
-use crate::acp::{Closed, Fault};
+use crate::closed::{Cause, Closed};
 use crate::discovery::command_line;
 use crate::link::Rung;
 use crate::machine::{Exit, Open, OpenError};
@@ -57,15 +58,15 @@ impl Evidence {
     }
 
     /// A failure that the child's end explains.
-    pub(crate) fn end(&self, lost: &Lost, closed: &Closed) -> Problem {
+    pub(crate) fn end(&self, lost: &Lost, closed: &Closed<Fault>) -> Problem {
         let obituary = &closed.obituary;
         // An end that our own signals brought about explains nothing.
         let exit = obituary.exit.filter(|_| obituary.rung < Rung::Term);
-        let mut problem = match (obituary.failed, &closed.fault, &lost.failure) {
-            (Some(error), ..) => of_open(error),
-            (None, Some(fault), _) => self.fault(lost.phase, fault),
-            (None, None, Failure::Disconnected) => self.exit(lost.phase, exit),
-            (None, None, failure) => self.failure(lost.phase, failure),
+        let mut problem = match (&closed.cause, &lost.failure) {
+            (Cause::Failed(error), _) => of_open(*error),
+            (Cause::Fault(fault), _) => self.fault(lost.phase, fault),
+            (Cause::Left | Cause::Gone, Failure::Disconnected) => self.exit(lost.phase, exit),
+            (Cause::Left | Cause::Gone, failure) => self.failure(lost.phase, failure),
         };
         let tail = obituary.stderr_tail.trim_end();
         problem.agent_exit = exit.and_then(AgentExit::of);

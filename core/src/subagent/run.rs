@@ -10,7 +10,8 @@ use crate::acp::client::{self, Answer, Client, Failure, PermissionAsked, TurnEnd
 use crate::acp::session::{
     AgentCapabilities, ConfigValue, SessionInfo, SessionList, SessionSetup, SessionState,
 };
-use crate::acp::{Closed, ContentBlock, Notice, PermissionOutcome, RequestKey, SessionId};
+use crate::acp::{ContentBlock, Fault, Notice, PermissionOutcome, RequestKey, SessionId};
+use crate::closed::Closed;
 use crate::machine::{
     Deadline, Heard, Ids, Input, Machine, Now, Output, Outputs, Refused, Tag, Time, soonest,
 };
@@ -372,7 +373,7 @@ impl Run {
         self.shut_down(now);
     }
 
-    fn closed(&mut self, closed: Closed) {
+    fn closed(&mut self, closed: Closed<Fault>) {
         if !matches!(self.state, State::Told) {
             let lost = match std::mem::replace(&mut self.state, State::Connecting) {
                 State::Lost(lost) => lost,

@@ -5,7 +5,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use agentline_blocking::Providers;
-use agentline_core::acp::{Closed, ContentBlock};
+use agentline_core::Closed;
+use agentline_core::acp::{ContentBlock, Fault};
 use agentline_core::subagent::Finished;
 use agentline_core::subagent::provider::{Provider, Task};
 
@@ -22,7 +23,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     providers.add(provider)?;
     let task = Task { prompt: vec![ContentBlock::text(prompt)], parent_cwd: Some(here), ..Task::default() };
     let config = providers.plan("acp", task)?;
-    let show = |finished: &Finished, closed: Option<&Closed>| {
+    let show = |finished: &Finished, closed: Option<&Closed<Fault>>| {
         let rung = closed.map(|closed| closed.obituary.rung);
         writeln!(std::io::stdout(), "{}|{:?}|{rung:?}", finished.output, finished.outcome)
     };

@@ -4,9 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use agentline_core::control::client::{self, Lost};
-use agentline_core::control::{Answer, Client, Server, server};
-use agentline_core::{Address, Machine, Tag};
+use agentline_core::control::{Answer, Client, Fault, Server, client, server};
+use agentline_core::{Address, Cause, Machine, Tag};
 
 use super::{Calls, Desk, Numbers, Requests, request};
 use crate::dice::Dice;
@@ -42,7 +41,7 @@ pub struct Fate {
     /// Whether its stream was ended by the server.
     pub completed: bool,
     /// Calls that were not answered, and why.
-    pub lost: Vec<Lost>,
+    pub lost: Vec<Cause<Fault>>,
 }
 
 impl<'d> Town<'d> {

@@ -78,7 +78,7 @@ fn surprise_01_a_program_says_a_sentence_and_exits_with_status_0() {
     assert!(
         matches!(notices(&told).next(), Some(Notice::BadLine { why: "not JSON", start }) if start.starts_with("kimi-cli"))
     );
-    assert!(matches!(&told[..], [Event::Noticed(_), Event::Closed(closed)] if closed.fault.is_none()));
+    assert!(matches!(&told[..], [Event::Noticed(_), Event::Closed(closed)] if closed.fault().is_none()));
 }
 
 #[test]
@@ -379,7 +379,7 @@ fn surprise_24_one_bad_line_kills_the_agent_with_status_0() {
         assert!(runs.len() > 1, "{file}");
         for run in runs {
             assert!(
-                matches!(run.told().last(), Some(Event::Closed(closed)) if closed.fault.is_none()),
+                matches!(run.told().last(), Some(Event::Closed(closed)) if closed.fault().is_none()),
                 "{file}"
             );
         }

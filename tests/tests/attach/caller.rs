@@ -1,10 +1,10 @@
 //! Two connections: one that asks, one that cancels.
 
-use agentline_core::OpenError;
 use agentline_core::attach::caller::{Command, Event};
 use agentline_core::attach::canceller;
 use agentline_core::attach::client::{self, Client};
-use agentline_core::attach::{Answer, Caller, Canceller, Ending, Failure, Stop, Turn};
+use agentline_core::attach::{Answer, Caller, Canceller, Failure, Stop, Turn};
+use agentline_core::{Cause, OpenError};
 
 use super::client::{OWNER, owned};
 use super::*;
@@ -85,7 +85,7 @@ fn a_cancel_that_was_not_sent_is_given_up_when_the_turn_ends() {
     desk.heard(second, Heard::Opened(OWNER));
     desk.send(first, b"{\"id\":2,\"result\":{\"stopReason\":\"end_turn\"}}\n");
     assert_eq!(desk.events.pop_front(), answered(Stop::EndTurn));
-    assert_eq!(desk.events.pop_front(), Some(Event::Cancelled(Err(Failure::Closed(Ending::Left)))));
+    assert_eq!(desk.events.pop_front(), Some(Event::Cancelled(Err(Failure::Closed(Cause::Left)))));
     desk.run([prompt("second")]);
     desk.send(second, b"{\"id\":1,\"result\":{\"protocolVersion\":1}}\n");
     assert!(!desk.read(second).contains("session/cancel"));
@@ -111,7 +111,7 @@ fn a_cancel_that_cannot_connect_says_so_and_the_prompt_goes_on() {
     desk.run([Command::Cancel]);
     let second = desk.connecting.pop_front().expect("it connects");
     desk.heard(second, Heard::OpenFailed(OpenError::Refused));
-    let failed = Failure::Closed(Ending::Failed(OpenError::Refused));
+    let failed = Failure::Closed(Cause::Failed(OpenError::Refused));
     assert_eq!(desk.events.pop_front(), Some(Event::Cancelled(Err(failed))));
     desk.send(first, b"{\"id\":2,\"result\":{\"stopReason\":\"end_turn\"}}\n");
     assert_eq!(desk.events.pop_front(), answered(Stop::EndTurn));
@@ -128,7 +128,7 @@ fn a_caller_ends_once_both_connections_are_over() {
     assert!(desk.ended);
     desk.handle(Input::Tick);
     assert_eq!(desk.command(Command::Cancel), Err(Refused::Closed));
-    let lost = Failure::Closed(Ending::Lost);
+    let lost = Failure::Closed(Cause::Gone);
     assert!(desk.events.contains(&Event::Cancelled(Err(lost))));
     assert_eq!(desk.events.iter().filter(|event| matches!(event, Event::Cancelled(_))).count(), 1);
 }

@@ -1,8 +1,8 @@
 //! One connection, against a double that errs as the real server does.
 
-use agentline_core::OpenError;
 use agentline_core::attach::client::{Client, Command, Event};
-use agentline_core::attach::{Answer, Ending, Failure, Fault, Session, Stop, Target, Turn};
+use agentline_core::attach::{Answer, Failure, Fault, Session, Stop, Target, Turn};
+use agentline_core::{Cause, OpenError};
 
 use super::*;
 
@@ -20,6 +20,8 @@ pub(super) const OWNER: Peer = Peer { pid: Some(42), uid: Some(1000) };
 trait Calling {
     fn line(&mut self, line: &str);
     fn event(&mut self) -> Option<Event>;
+    /// Why the connection is over, if that is the next event.
+    fn cause(&mut self) -> Option<Cause<Fault>>;
     fn written(&mut self) -> String;
 }
 
@@ -30,6 +32,13 @@ impl Calling for Desk<Client> {
 
     fn event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    fn cause(&mut self) -> Option<Cause<Fault>> {
+        match self.event() {
+            Some(Event::Closed(closed)) => Some(closed.cause),
+            _ => None,
+        }
     }
 
     fn written(&mut self) -> String {
@@ -84,7 +93,7 @@ fn whoever_else_listens_at_the_socket_does_not_get_the_token() {
         desk.heard(LinkId::FIRST, Heard::Opened(peer));
         assert_eq!(desk.written(), "");
         desk.heard(LinkId::FIRST, Heard::Eof);
-        assert_eq!(desk.event(), Some(Event::Closed(Ending::Fault(Fault::Impostor(peer)))));
+        assert_eq!(desk.cause(), Some(Cause::Fault(Fault::Impostor(peer))));
         assert!(desk.ended);
     }
 }
@@ -105,7 +114,7 @@ fn a_full_backlog_is_tried_again() {
 fn a_socket_where_nobody_listens_is_said_so() {
     let mut desk = Desk::<Client>::new(owned());
     desk.heard(LinkId::FIRST, Heard::OpenFailed(OpenError::Refused));
-    assert_eq!(desk.event(), Some(Event::Closed(Ending::Failed(OpenError::Refused))));
+    assert_eq!(desk.cause(), Some(Cause::Failed(OpenError::Refused)));
     assert!(desk.ended);
 }
 
@@ -116,7 +125,7 @@ fn a_refused_token_is_not_tried_again() {
         r#"{"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "authentication required"}}"#,
     );
     desk.heard(LinkId::FIRST, Heard::Eof);
-    let Some(Event::Closed(Ending::Fault(Fault::Refused(error)))) = desk.event() else { panic!("no fault") };
+    let Some(Cause::Fault(Fault::Refused(error))) = desk.cause() else { panic!("no fault") };
     assert_eq!(error.code, -32000);
     assert_eq!(desk.written().lines().count(), 1);
 }
@@ -125,7 +134,7 @@ fn a_refused_token_is_not_tried_again() {
 fn a_server_that_closes_instead_of_answering_is_lost() {
     let mut desk = opened();
     desk.heard(LinkId::FIRST, Heard::Eof);
-    assert_eq!(desk.event(), Some(Event::Closed(Ending::Lost)));
+    assert_eq!(desk.cause(), Some(Cause::Gone));
     assert!(desk.ended);
 }
 
@@ -140,7 +149,7 @@ fn another_version_or_another_protocol_is_a_fault() {
         let mut desk = opened();
         desk.line(&format!(r#"{{"id":1,"result":{result}}}"#));
         desk.heard(LinkId::FIRST, Heard::Eof);
-        assert_eq!(desk.event(), Some(Event::Closed(Ending::Fault(fault))));
+        assert_eq!(desk.cause(), Some(Cause::Fault(fault)));
     }
 }
 
@@ -148,14 +157,14 @@ fn another_version_or_another_protocol_is_a_fault() {
 fn a_silent_server_is_left_after_ten_seconds() {
     let mut desk = opened();
     desk.pass(Duration::from_secs(11));
-    assert_eq!(desk.event(), Some(Event::Closed(Ending::Fault(Fault::TimedOut))));
+    assert_eq!(desk.cause(), Some(Cause::Fault(Fault::TimedOut)));
     for command in [Command::Ping, Command::Load { session: None }] {
         let mut desk = ready();
         desk.run([command]);
         desk.pass(Duration::from_secs(11));
-        let fault = Ending::Fault(Fault::TimedOut);
+        let fault = Cause::Fault(Fault::TimedOut);
         assert_eq!(desk.event(), Some(Event::Answered(Err(Failure::Closed(fault.clone())))));
-        assert_eq!(desk.event(), Some(Event::Closed(fault)));
+        assert_eq!(desk.cause(), Some(fault));
     }
 }
 
@@ -232,7 +241,7 @@ fn an_error_without_an_id_is_about_the_only_line_there_is() {
     desk.line(r#"{"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "message too large"}}"#);
     assert!(matches!(desk.event(), Some(Event::Answered(Err(Failure::Refused(_))))));
     desk.heard(LinkId::FIRST, Heard::Eof);
-    assert_eq!(desk.event(), Some(Event::Closed(Ending::Lost)));
+    assert_eq!(desk.cause(), Some(Cause::Gone));
 }
 
 /// late-reply-after-timeout, noise-glued-to-frame
@@ -266,8 +275,8 @@ fn lines_that_answer_nothing_change_nothing() {
 fn a_connection_lost_during_a_prompt_fails_it_once() {
     let mut desk = prompting();
     desk.heard(LinkId::FIRST, Heard::Eof);
-    assert_eq!(desk.event(), Some(Event::Answered(Err(Failure::Closed(Ending::Lost)))));
-    assert_eq!(desk.event(), Some(Event::Closed(Ending::Lost)));
+    assert_eq!(desk.event(), Some(Event::Answered(Err(Failure::Closed(Cause::Gone)))));
+    assert_eq!(desk.cause(), Some(Cause::Gone));
     assert_eq!(desk.event(), None);
     assert_eq!(desk.now.mono, Time::ZERO);
     assert_eq!(desk.command(Command::Ping), Err(Refused::Closed));
@@ -318,9 +327,9 @@ fn what_a_session_would_not_take_is_not_sent() {
 fn leaving_during_a_prompt_is_quick_and_fails_it() {
     let mut desk = prompting();
     desk.run([Command::Shutdown]);
-    assert_eq!(desk.event(), Some(Event::Answered(Err(Failure::Closed(Ending::Left)))));
+    assert_eq!(desk.event(), Some(Event::Answered(Err(Failure::Closed(Cause::Left)))));
     desk.pass(Duration::from_millis(500));
-    assert_eq!(desk.event(), Some(Event::Closed(Ending::Left)));
+    assert_eq!(desk.cause(), Some(Cause::Left));
     assert!(desk.ended);
 }
 

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use agentline_core::control::client::{Command, Config, Event, Lost};
-use agentline_core::control::{Answer, Client, ErrorTag, Failure, Request};
+use agentline_core::control::client::{Command, Config, Event};
+use agentline_core::control::{Answer, Client, ErrorTag, Failure, Fault, Request};
 use agentline_core::rpc::Json;
-use agentline_core::{Address, Graces, Heard, Input, Limits, LinkId, OpenError, Output, Peer, Refused, Tag};
+use agentline_core::{
+    Address, Cause, Graces, Heard, Input, Limits, LinkId, OpenError, Output, Peer, Refused, Tag,
+};
 
 use super::bench::{Bench, Dice};
 
@@ -39,7 +41,7 @@ fn told(bench: &mut Bench<Client>) -> Vec<String> {
         Event::Answered(Tag(tag), Answer::End(reason)) => format!("{tag} end {reason}"),
         Event::Lost(Tag(tag), why) => format!("{tag} lost {why:?}"),
         Event::Unexpected { why, line } => format!("{why}: {line}"),
-        Event::Closed(obituary) => format!("closed {:?}", obituary.failed),
+        Event::Closed(closed) => format!("closed {:?}", closed.cause),
     });
     told.collect()
 }
@@ -103,7 +105,7 @@ fn an_answer_that_cannot_be_read_is_a_failure_and_noise_is_only_news() {
             "2 fail the answer is not a JSON object (internal)",
             "3 fail the answer is too long (internal)",
             "4 fail the server gives no reason (internal)",
-            "closed None",
+            "closed Gone",
         ]
     );
     assert!(bench.ended);
@@ -125,12 +127,12 @@ fn a_stream_is_followed_to_its_end() {
             "not a JSON object: noise",
             "1 frame {\"kind\":\"future\"}",
             "1 end closed",
-            "2 lost Ended",
+            "2 lost Gone",
         ]
     );
     assert!(bench.wire(LINK).half_closed);
     bench.hear(LINK, Heard::Eof);
-    assert_eq!(told(&mut bench), ["closed None"]);
+    assert_eq!(told(&mut bench), ["closed Gone"]);
 }
 
 #[test]
@@ -139,7 +141,7 @@ fn a_stream_may_end_before_its_first_frame() {
     bench.command(call(1, "session.watch")).unwrap();
     bench.bytes(LINK, "{\"stream\":\"end\",\"reason\":\"closed\"}\n");
     bench.hear(LINK, Heard::Eof);
-    assert_eq!(told(&mut bench), ["1 end closed", "closed None"]);
+    assert_eq!(told(&mut bench), ["1 end closed", "closed Gone"]);
     assert_eq!(bench.at().as_micros(), 0, "nobody waited for a grace period");
 }
 
@@ -148,7 +150,7 @@ fn a_stream_may_fail_or_break_off() {
     for (rest, expected) in [
         ("{\"ok\":false,\"error\":\"runner_error\",\"message\":\"m\"}\n", "1 fail m (runner_error)"),
         ("{\"stream\":\"ev", "not a JSON object: {\"stream\":\"ev"),
-        ("", "1 lost Ended"),
+        ("", "1 lost Gone"),
     ] {
         let mut bench = connected(config());
         bench.command(call(1, "session.watch")).unwrap();
@@ -157,7 +159,7 @@ fn a_stream_may_fail_or_break_off() {
         bench.hear(LINK, Heard::Eof);
         let told = told(&mut bench);
         assert_eq!(told[..2], ["1 frame null", expected]);
-        assert_eq!(told.last().unwrap(), "closed None");
+        assert_eq!(told.last().unwrap(), "closed Gone");
         assert!(bench.ended);
     }
 }
@@ -168,7 +170,7 @@ fn a_stream_is_cancelled_by_closing_and_nobody_is_waited_for() {
     bench.command(call(1, "session.watch")).unwrap();
     bench.bytes(LINK, "{\"stream\":\"event\"}\n");
     bench.command(Command::Close).unwrap();
-    assert_eq!(told(&mut bench), ["1 frame null", "1 lost Closed", "closed None"]);
+    assert_eq!(told(&mut bench), ["1 frame null", "1 lost Left", "closed Left"]);
     assert!(bench.wire(LINK).closed && bench.ended);
     assert_eq!(bench.command(Command::Close), Err(Refused::Closed));
     assert_eq!(bench.command(call(2, "ping")), Err(Refused::Closed));
@@ -186,7 +188,7 @@ fn a_call_goes_out_before_the_connection_closes() {
     assert!(!bench.wire(LINK).closed);
     bench.ack(LINK);
     assert!(bench.wire(LINK).closed);
-    assert_eq!(told(&mut bench), ["1 lost Closed", "closed None"]);
+    assert_eq!(told(&mut bench), ["1 lost Left", "closed Left"]);
 }
 
 #[test]
@@ -209,9 +211,9 @@ fn an_answer_is_waited_for_for_two_minutes_after_the_one_before() {
     bench.pass(Duration::from_secs(119));
     assert_eq!(told(&mut bench), ["1 reply null"]);
     bench.pass(Duration::from_secs(1));
-    assert_eq!(told(&mut bench), ["2 lost TimedOut", "closed None"]);
+    assert_eq!(told(&mut bench), ["2 lost Fault(TimedOut)", "closed Fault(TimedOut)"]);
     assert!(bench.wire(LINK).closed);
-    let failure = Failure::from(Lost::TimedOut);
+    let failure = Failure::from(&Cause::Fault(Fault::TimedOut));
     assert_eq!((failure.tag.exit_code(), failure.tag), (4, ErrorTag::DbUnavailable));
 }
 
@@ -224,7 +226,7 @@ fn the_clock_of_a_call_starts_when_it_can_be_sent() {
     bench.pass(Duration::from_secs(119));
     assert!(told(&mut bench).is_empty());
     bench.pass(Duration::from_secs(1));
-    assert_eq!(told(&mut bench), ["1 lost TimedOut", "closed None"]);
+    assert_eq!(told(&mut bench), ["1 lost Fault(TimedOut)", "closed Fault(TimedOut)"]);
     let mut bench = connected(config());
     bench.command(call(1, "a")).unwrap();
     bench.bytes(LINK, "{\"ok\":true}\n");
@@ -233,13 +235,16 @@ fn the_clock_of_a_call_starts_when_it_can_be_sent() {
     bench.pass(Duration::from_secs(119));
     assert_eq!(told(&mut bench), ["1 reply null"]);
     bench.pass(Duration::from_secs(1));
-    assert_eq!(told(&mut bench), ["2 lost TimedOut", "closed None"]);
+    assert_eq!(told(&mut bench), ["2 lost Fault(TimedOut)", "closed Fault(TimedOut)"]);
     let mut bench = connected(config());
     bench.command(call(1, "a")).unwrap();
     bench.pass(Duration::from_secs(60));
     bench.command(call(2, "b")).unwrap();
     bench.pass(Duration::from_secs(60));
-    assert_eq!(told(&mut bench), ["1 lost TimedOut", "2 lost TimedOut", "closed None"]);
+    assert_eq!(
+        told(&mut bench),
+        ["1 lost Fault(TimedOut)", "2 lost Fault(TimedOut)", "closed Fault(TimedOut)"]
+    );
 }
 
 #[test]
@@ -278,7 +283,7 @@ fn the_clock_stands_still_while_our_own_reader_is_full() {
     bench.pass(Duration::from_secs(100));
     assert!(told(&mut bench).is_empty());
     bench.pass(Duration::from_secs(1));
-    assert_eq!(told(&mut bench), ["1 lost TimedOut", "closed None"]);
+    assert_eq!(told(&mut bench), ["1 lost Fault(TimedOut)", "closed Fault(TimedOut)"]);
 }
 
 #[test]
@@ -289,12 +294,12 @@ fn a_server_that_cannot_be_reached_loses_every_call() {
     bench.hear(LINK, Heard::OpenFailed(OpenError::Refused));
     assert_eq!(
         told(&mut bench),
-        ["1 lost Unreachable(Refused)", "2 lost Unreachable(Refused)", "closed Some(Refused)"]
+        ["1 lost Failed(Refused)", "2 lost Failed(Refused)", "closed Failed(Refused)"]
     );
     let mut bench = connecting(config());
     bench.command(call(1, "a")).unwrap();
     bench.pass(Duration::from_secs(10));
-    assert_eq!(told(&mut bench), ["1 lost Unreachable(TimedOut)", "closed Some(TimedOut)"]);
+    assert_eq!(told(&mut bench), ["1 lost Failed(TimedOut)", "closed Failed(TimedOut)"]);
     assert!(bench.ended);
 }
 
@@ -310,7 +315,7 @@ fn what_the_server_said_before_it_stopped_reading_still_counts() {
     bench.hear(LINK, Heard::Eof);
     assert_eq!(
         told(&mut bench),
-        ["1 fail connection idle > 90s (idle_timeout)", "2 lost Ended", "closed None"]
+        ["1 fail connection idle > 90s (idle_timeout)", "2 lost Gone", "closed Gone"]
     );
 }
 

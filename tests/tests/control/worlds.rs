@@ -1,6 +1,6 @@
 //! Twenty clients of one server, some of them slow, in virtual time.
 
-use agentline_core::control::client::Lost;
+use agentline_core::Cause;
 use agentline_tests::control::{Fate, Town, Wish};
 use agentline_tests::{Dice, Faults, cases, dice};
 use quickcheck::quickcheck;
@@ -88,7 +88,7 @@ fn a_watcher_that_hangs_up_is_noticed_without_a_frame() {
     }
     town.settle();
     assert_eq!(town.world.machine(town.server).unwrap().connections(), 0);
-    assert!(of_kind(&town.fates(), 1).all(|fate| fate.lost == [Lost::Closed]));
+    assert!(of_kind(&town.fates(), 1).all(|fate| fate.lost == [Cause::Left]));
     town.close();
 }
 

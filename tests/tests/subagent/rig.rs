@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use agentline_blocking::Driver;
-use agentline_core::acp::Closed;
+use agentline_core::Closed;
+use agentline_core::acp::Fault;
 use agentline_core::acp::client::Moment;
 use agentline_core::acp::update::Speaker;
 use agentline_core::problem::{Kind, Problem};
@@ -44,7 +45,7 @@ impl Seen {
     }
 
     /// The last word.
-    pub(crate) fn closed(&self) -> &Closed {
+    pub(crate) fn closed(&self) -> &Closed<Fault> {
         let Some(Event::Closed(closed)) = self.events.last() else { panic!("no last word: {self:#?}") };
         closed
     }

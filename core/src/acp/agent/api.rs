@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::acp::peer::{Closed, Notice, Notified, RequestKey};
+use crate::acp::peer::{Fault, Notice, Notified, RequestKey};
 use crate::acp::permission::{PermissionOption, PermissionOutcome};
 use crate::acp::services::ServiceRequest;
 use crate::acp::session::{
@@ -14,6 +14,7 @@ use crate::acp::session::{
 use crate::acp::turn::StopReason;
 use crate::acp::update::{Speaker, ToolCallUpdate, Update};
 use crate::acp::{ContentBlock, Json, SessionId};
+use crate::closed::Closed;
 use crate::limits::{Graces, Limits};
 use crate::machine::{Open, Tag};
 use crate::rpc::RpcError;
@@ -210,7 +211,7 @@ pub enum Event {
     /// Something about the client that is worth knowing and needs no reaction.
     Noticed(Box<Notice>),
     /// The connection is over; nothing follows.
-    Closed(Box<Closed>),
+    Closed(Box<Closed<Fault>>),
 }
 
 /// A client.

@@ -54,8 +54,8 @@ impl Agent {
         self.stage = Stage::Greeted;
         let mut greeting = self.greeting.clone();
         greeting.auth_methods.retain(|login| self.client.auth.terminal || !login.is_terminal());
-        self.link.line(|buf| rpc::reply(buf, id, &greeting));
-        self.out.tell(Event::Initialized(Box::new(Initialized {
+        self.wire.link.line(|buf| rpc::reply(buf, id, &greeting));
+        self.wire.tell(Event::Initialized(Box::new(Initialized {
             protocol_version: request.protocol_version,
             client_info: request.client_info,
             capabilities: request.client_capabilities,
@@ -75,7 +75,7 @@ impl Agent {
         let turn = TurnKey(self.fresh_key());
         self.sessions.insert(session.clone(), Session::Running(turn));
         self.turns.insert(turn, Turn { session: session.clone(), id: id.clone(), state: TurnState::Running });
-        self.out.tell(Event::Prompted(Box::new(Prompted { turn, session, prompt })));
+        self.wire.tell(Event::Prompted(Box::new(Prompted { turn, session, prompt })));
         Ok(())
     }
 
@@ -187,7 +187,7 @@ impl Agent {
         }
         let request = RequestKey(self.fresh_key());
         self.requests.insert(request, Question { id, about });
-        self.out.tell(Event::Requested(Box::new(Requested { request, wanted })));
+        self.wire.tell(Event::Requested(Box::new(Requested { request, wanted })));
     }
 
     pub(super) fn notification(&mut self, method: &str, params: Option<&RawValue>) {
@@ -199,7 +199,7 @@ impl Agent {
             method::CANCEL_REQUEST => decode(params).map(|Cancel { request_id }| self.give_up(&request_id)),
             _ => {
                 let params = params.map(Json::from);
-                self.out.tell(Event::Notified(Box::new(Notified { method: method.to_owned(), params })));
+                self.wire.tell(Event::Notified(Box::new(Notified { method: method.to_owned(), params })));
                 Ok(())
             }
         };
@@ -220,7 +220,7 @@ impl Agent {
             && turn.state == TurnState::Running
         {
             turn.state = TurnState::Cancelled;
-            self.out.tell(Event::Cancelled(key));
+            self.wire.tell(Event::Cancelled(key));
         }
     }
 
@@ -235,7 +235,7 @@ impl Agent {
         };
         self.close_request(key);
         self.complain(id, RpcError::new(code::CANCELLED, "request cancelled"));
-        self.out.tell(Event::Withdrawn(key));
+        self.wire.tell(Event::Withdrawn(key));
     }
 
     /// A request is over without success: a session that was being loaded is as it was before.
@@ -254,9 +254,9 @@ impl Agent {
         match self.pending.close(id) {
             Some(Ask::Permission(tag, _, options)) => {
                 let outcome = outcome.map_or(PermissionOutcome::Cancelled, |result| chosen(result, &options));
-                self.out.tell(Event::PermissionAnswered(tag, outcome));
+                self.wire.tell(Event::PermissionAnswered(tag, outcome));
             }
-            Some(Ask::Service(tag)) => self.out.tell(Event::Served(tag, outcome.map(Json::from))),
+            Some(Ask::Service(tag)) => self.wire.tell(Event::Served(tag, outcome.map(Json::from))),
             None => self.notice(Notice::Orphan { id: id.token().to_owned() }),
         }
     }

@@ -21,20 +21,20 @@ pub use api::{Command, Config, Event, Initialized, Prompted, Reply, Requested, T
 use std::collections::BTreeMap;
 
 use super::SessionId;
-use super::peer::{Closed, Fault, Notice, RequestKey};
+use super::peer::{Fault, Notice, RequestKey};
 use super::session::{AgentCapabilities, ClientCapabilities, InitializeResponse};
+use crate::closed::{Cause, Closed};
 use crate::limits::Limits;
-use crate::lines::{Line, Lines, ReadLines, Takes};
-use crate::link::{Link, Report};
-use crate::machine::{Deadline, Input, LinkId, Machine, Now, Output, Outputs, Refused, Tag};
+use crate::lines::Line;
+use crate::machine::{Now, Peer, Refused, Tag};
+use crate::role::{Role, Takes, Wire};
 use crate::rpc::{self, Frame, Id, Pending, RpcError};
 
 /// The agent of one connection, with any number of sessions on it.
 #[derive(Debug)]
 pub struct Agent {
     stage: Stage,
-    link: Link,
-    lines: Lines,
+    wire: Wire<Event, Fault>,
     flow: Flow,
     /// What `initialize` is answered with.
     greeting: InitializeResponse,
@@ -46,7 +46,6 @@ pub struct Agent {
     pending: Pending<Ask>,
     next_key: u64,
     limits: Limits,
-    out: Outputs<Event>,
 }
 
 #[derive(Debug)]
@@ -55,8 +54,6 @@ enum Stage {
     Fresh,
     Greeted,
     Serving,
-    Leaving(Option<Fault>),
-    Ended,
 }
 
 /// Whether the client keeps up.
@@ -122,18 +119,17 @@ impl Ask {
     }
 }
 
-impl Machine for Agent {
+impl Role for Agent {
     type Config = Config;
     type Command = Command;
     type Event = Event;
+    type Fault = Fault;
 
-    fn new(now: Now, config: Config) -> Self {
+    fn start(now: Now, config: Config) -> Self {
         let Config { open, info, capabilities, auth_methods, extensions, limits, graces } = config;
-        let mut out = Outputs::default();
         Self {
             stage: Stage::Opening,
-            link: Link::open(now, LinkId::FIRST, open, &limits, &graces, &mut out),
-            lines: Lines::new(limits.line),
+            wire: Wire::open(now, open, &limits, &graces),
             flow: Flow::Free,
             greeting: InitializeResponse {
                 protocol_version: super::session::PROTOCOL_VERSION,
@@ -150,48 +146,25 @@ impl Machine for Agent {
             pending: Pending::default(),
             next_key: 0,
             limits,
-            out,
         }
     }
 
-    fn handle(&mut self, now: Now, input: Input<'_>) {
-        match input {
-            Input::Link(LinkId::FIRST, heard) => {
-                let report = self.link.heard(now, heard, &mut self.out);
-                self.report(now, report);
-            }
-            Input::Hold(hold) => self.link.hold(now, hold, &mut self.out),
-            Input::Tick | Input::Link(..) | Input::StoreFailed(_) => {}
-        }
-        let report = self.link.tick(now, &mut self.out);
-        self.report(now, report);
-        self.settle(now);
+    fn wire(&self) -> &Wire<Event, Fault> {
+        &self.wire
     }
 
-    fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
-        let done = self.obey(now, command);
-        self.settle(now);
-        done
+    fn wire_mut(&mut self) -> &mut Wire<Event, Fault> {
+        &mut self.wire
     }
 
-    fn poll(&mut self) -> Option<Output<Event>> {
-        self.out.pop()
-    }
-
-    fn deadline(&self) -> Option<Deadline> {
-        self.link.deadline()
-    }
-}
-
-impl ReadLines for Agent {
-    fn lines(&mut self) -> &mut Lines {
-        &mut self.lines
+    fn opened(&mut self, _: Now, _: Peer) {
+        self.stage = Stage::Fresh;
     }
 
     fn takes(&self) -> Takes {
         match self.stage {
             Stage::Fresh | Stage::Greeted | Stage::Serving => Takes::Now,
-            Stage::Opening | Stage::Leaving(_) | Stage::Ended => Takes::Never,
+            Stage::Opening => Takes::Never,
         }
     }
 
@@ -202,9 +175,29 @@ impl ReadLines for Agent {
                 self.complain(&Id::null(), RpcError::new(rpc::code::PARSE_ERROR, "not UTF-8"));
                 self.bad_line("not UTF-8", &String::from_utf8_lossy(bytes));
             }
-            Line::TooLong => self.leave(now, Some(Fault::LineTooLong)),
+            Line::TooLong => self.part(now, Cause::Fault(Fault::LineTooLong)),
         }
         self.watch_unsent(now);
+    }
+
+    fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+        self.act_on(now, command)
+    }
+
+    fn settle(&mut self, now: Now) {
+        self.watch_unsent(now);
+        self.watch_flow();
+    }
+
+    fn parting(&mut self, _: Now, _: &Cause<Fault>) {
+        while let Some((turn, _)) = self.turns.first_key_value() {
+            self.cut_short(*turn);
+        }
+        self.give_up_requests();
+    }
+
+    fn last(closed: Closed<Fault>) -> Option<Event> {
+        Some(Event::Closed(Box::new(closed)))
     }
 }
 
@@ -212,23 +205,11 @@ impl Agent {
     /// Bytes that are not yet with the operating system.
     #[must_use]
     pub fn unsent(&self) -> usize {
-        self.link.unsent()
+        self.wire.link.unsent()
     }
 
     const fn offers(&self) -> &AgentCapabilities {
         &self.greeting.agent_capabilities
-    }
-
-    fn report(&mut self, now: Now, report: Report<'_>) {
-        match report {
-            Report::Quiet | Report::Stderr(_) | Report::Failed(_) => {}
-            Report::Opened(_) => self.stage = Stage::Fresh,
-            Report::Bytes(bytes) => self.read(now, bytes),
-            Report::Ended => {
-                self.read_end(now);
-                self.leave(now, None);
-            }
-        }
     }
 
     fn frame(&mut self, line: &str) {
@@ -247,58 +228,26 @@ impl Agent {
     }
 
     fn complain(&mut self, id: &Id, error: RpcError) {
-        self.link.line(|buf| rpc::reply_error(buf, id, &error));
-    }
-
-    /// Ends what is open, sends what is unsent, and leaves.
-    fn leave(&mut self, now: Now, fault: Option<Fault>) {
-        if matches!(self.stage, Stage::Leaving(_) | Stage::Ended) {
-            return;
-        }
-        while let Some((turn, _)) = self.turns.first_key_value() {
-            self.cut_short(*turn);
-        }
-        self.give_up_requests();
-        self.stage = Stage::Leaving(fault);
-        self.link.leave(now, &mut self.out);
-    }
-
-    /// The end of every step: one write, and the last words when the link is gone.
-    fn settle(&mut self, now: Now) {
-        self.watch_unsent(now);
-        self.link.flush(now, &mut self.out);
-        self.watch_flow();
-        if self.link.is_closed() && !matches!(self.stage, Stage::Ended) {
-            self.leave(now, None);
-            let fault = match std::mem::replace(&mut self.stage, Stage::Ended) {
-                Stage::Leaving(fault) => fault,
-                Stage::Opening | Stage::Fresh | Stage::Greeted | Stage::Serving | Stage::Ended => None,
-            };
-            self.out.tell(Event::Closed(Box::new(Closed { fault, obituary: self.link.obituary() })));
-            self.out.end();
-        }
+        self.wire.link.line(|buf| rpc::reply_error(buf, id, &error));
     }
 
     /// Looked at after each line: what came in one read can ask for many times its size.
     fn watch_unsent(&mut self, now: Now) {
-        if self.link.unsent() > self.limits.unsent_hard {
-            self.leave(now, Some(Fault::NotReading));
+        if self.wire.link.unsent() > self.limits.unsent_hard {
+            self.part(now, Cause::Fault(Fault::NotReading));
         }
     }
 
     fn watch_flow(&mut self) {
-        if !matches!(self.takes(), Takes::Now) {
-            return;
-        }
-        let unsent = self.link.unsent();
+        let unsent = self.wire.link.unsent();
         match self.flow {
             Flow::Free if unsent > self.limits.unsent_soft => {
                 self.flow = Flow::Crowded;
-                self.out.tell(Event::Crowded);
+                self.wire.tell(Event::Crowded);
             }
             Flow::Crowded if unsent <= self.limits.unsent_soft / 2 => {
                 self.flow = Flow::Free;
-                self.out.tell(Event::Drained);
+                self.wire.tell(Event::Drained);
             }
             Flow::Free | Flow::Crowded => {}
         }
@@ -310,7 +259,7 @@ impl Agent {
     }
 
     fn notice(&mut self, notice: Notice) {
-        self.out.tell(Event::Noticed(Box::new(notice)));
+        self.wire.tell(Event::Noticed(Box::new(notice)));
     }
 
     fn bad_line(&mut self, why: &'static str, line: &str) {

@@ -11,24 +11,24 @@ use crate::acp::session::{ConfigKind, ConfigOption, SessionState};
 use crate::acp::turn::StopReason;
 use crate::acp::update::{ConfigOptions, SessionUpdate, Speaker, Update};
 use crate::acp::{Json, SessionId, method};
+use crate::closed::Cause;
 use crate::machine::{Now, Refused, Tag};
+use crate::role::Role;
 use crate::rpc::{self, Id, RpcError, code};
 
 impl Agent {
-    pub(super) fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+    pub(super) fn act_on(&mut self, now: Now, command: Command) -> Result<(), Refused> {
         match self.stage {
-            Stage::Leaving(_) | Stage::Ended => return Err(Refused::Closed),
-            Stage::Opening | Stage::Fresh | Stage::Greeted | Stage::Serving
-                if matches!(command, Command::Shutdown) => {}
+            _ if matches!(command, Command::Shutdown) => {}
             Stage::Opening | Stage::Fresh => return Err(Refused::NotReady),
-            Stage::Greeted | Stage::Serving if !self.link.is_open() => return Err(Refused::Closed),
+            Stage::Greeted | Stage::Serving if !self.wire.link.is_open() => return Err(Refused::Closed),
             Stage::Greeted | Stage::Serving => {}
         }
         match command {
             Command::Reply { request, reply } => self.reply(request, reply),
             Command::Fail { request, error } => {
                 let id = &self.requests.get(&request).ok_or(Refused::Unknown)?.id;
-                self.link.line_within(self.limits.line, |buf| rpc::reply_error(buf, id, &error))?;
+                self.wire.link.line_within(self.limits.line, |buf| rpc::reply_error(buf, id, &error))?;
                 self.close_request(request);
                 Ok(())
             }
@@ -53,7 +53,7 @@ impl Agent {
             Command::Withdraw { tag } => {
                 let number = self.number_of(tag).ok_or(Refused::Unknown)?;
                 let params = Withdraw { request_id: number };
-                self.link.line(|buf| rpc::notification(buf, method::CANCEL_REQUEST, &params));
+                self.wire.link.line(|buf| rpc::notification(buf, method::CANCEL_REQUEST, &params));
                 Ok(())
             }
             Command::EndTurn { turn, reason } => {
@@ -64,16 +64,16 @@ impl Agent {
             Command::FailTurn { turn, error } => {
                 let Turn { id, state, .. } = self.turn(turn)?;
                 if let TurnState::Cancelled = state {
-                    return self.obey(now, Command::EndTurn { turn, reason: StopReason::Cancelled });
+                    return self.act_on(now, Command::EndTurn { turn, reason: StopReason::Cancelled });
                 }
                 let id = id.clone();
-                self.link.line_within(self.limits.line, |buf| rpc::reply_error(buf, &id, &error))?;
+                self.wire.link.line_within(self.limits.line, |buf| rpc::reply_error(buf, &id, &error))?;
                 self.close_turn(turn);
                 Ok(())
             }
             Command::Notify { method, params } => {
                 is_extension(&method, &params)?;
-                self.link.line_within(self.limits.line, |buf| rpc::notification(buf, &method, &params))
+                self.wire.link.line_within(self.limits.line, |buf| rpc::notification(buf, &method, &params))
             }
             Command::CompleteElicitation { elicitation } => {
                 if !self.client.elicitation.url {
@@ -81,10 +81,10 @@ impl Agent {
                 }
                 let params = Completed { elicitation_id: &elicitation };
                 let method = method::ELICITATION_COMPLETE;
-                self.link.line_within(self.limits.line, |buf| rpc::notification(buf, method, &params))
+                self.wire.link.line_within(self.limits.line, |buf| rpc::notification(buf, method, &params))
             }
             Command::Shutdown => {
-                self.leave(now, None);
+                self.part(now, Cause::Left);
                 Ok(())
             }
         }
@@ -130,7 +130,7 @@ impl Agent {
     }
 
     fn answer<R: Serialize>(&mut self, id: &Id, result: &R) -> Result<(), Refused> {
-        self.link.line_within(self.limits.line, |buf| rpc::reply(buf, id, result))
+        self.wire.link.line_within(self.limits.line, |buf| rpc::reply(buf, id, result))
     }
 
     /// The state of a session without what this client cannot show.
@@ -152,7 +152,9 @@ impl Agent {
             session_id,
             update: TextChunk { session_update: speaker.tag(), content: TextBlock { kind: "text", text } },
         };
-        self.link.line_within(self.limits.line, |buf| rpc::notification(buf, method::SESSION_UPDATE, &params))
+        self.wire
+            .link
+            .line_within(self.limits.line, |buf| rpc::notification(buf, method::SESSION_UPDATE, &params))
     }
 
     fn update(&mut self, session_id: SessionId, mut update: Update) -> Result<(), Refused> {
@@ -164,7 +166,9 @@ impl Agent {
             list.config_options = self.shown_options(std::mem::take(&mut list.config_options));
         }
         let params = SessionUpdate { session_id, update };
-        self.link.line_within(self.limits.line, |buf| rpc::notification(buf, method::SESSION_UPDATE, &params))
+        self.wire
+            .link
+            .line_within(self.limits.line, |buf| rpc::notification(buf, method::SESSION_UPDATE, &params))
     }
 
     /// Whoever writes faster than the client reads waits, so that nothing piles up here.
@@ -227,7 +231,7 @@ impl Agent {
             return Err(Refused::Limit("open requests"));
         }
         let number = self.pending.next();
-        self.link.line_within(self.limits.line, |buf| rpc::request(buf, number, method, params))?;
+        self.wire.link.line_within(self.limits.line, |buf| rpc::request(buf, number, method, params))?;
         self.pending.open(ask);
         Ok(())
     }
@@ -252,7 +256,7 @@ impl Agent {
             .collect();
         for (number, tag) in asked {
             self.pending.forget(number);
-            self.out.tell(Event::PermissionAnswered(tag, PermissionOutcome::Cancelled));
+            self.wire.tell(Event::PermissionAnswered(tag, PermissionOutcome::Cancelled));
         }
         Some(turn)
     }
@@ -263,14 +267,14 @@ impl Agent {
             TurnState::Cancelled => &StopReason::Cancelled,
         };
         let result = Stopped { stop_reason };
-        self.link.line(|buf| rpc::reply(buf, &turn.id, &result));
+        self.wire.link.line(|buf| rpc::reply(buf, &turn.id, &result));
     }
 
     /// Ends a turn for the application, which is told.
     pub(super) fn cut_short(&mut self, key: TurnKey) {
         if let Some(turn) = self.close_turn(key) {
             self.answer_prompt(&turn, &StopReason::Cancelled);
-            self.out.tell(Event::TurnOver(key));
+            self.wire.tell(Event::TurnOver(key));
         }
     }
 
@@ -280,11 +284,11 @@ impl Agent {
             let key = *key;
             if let Some(question) = self.close_request(key) {
                 self.complain(&question.id, RpcError::new(code::CANCELLED, "the agent is leaving"));
-                self.out.tell(Event::Withdrawn(key));
+                self.wire.tell(Event::Withdrawn(key));
             }
         }
         while let Some(ask) = self.pending.pop() {
-            self.out.tell(match ask {
+            self.wire.tell(match ask {
                 Ask::Permission(tag, ..) => Event::PermissionAnswered(tag, PermissionOutcome::Cancelled),
                 Ask::Service(tag) => {
                     Event::Served(tag, Err(RpcError::new(code::CANCELLED, "the connection ended")))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::acp::peer::{Closed, Notice, Notified, RequestKey};
+use crate::acp::peer::{Fault, Notice, Notified, RequestKey};
 use crate::acp::permission::{PermissionOutcome, PermissionRequest};
 use crate::acp::services::ServiceRequest;
 use crate::acp::session::{
@@ -15,6 +15,7 @@ use crate::acp::session::{
 use crate::acp::turn::StopReason;
 use crate::acp::update::{Speaker, Update};
 use crate::acp::{ContentBlock, Json, SessionId};
+use crate::closed::Closed;
 use crate::limits::{Graces, Limits};
 use crate::machine::{Open, Tag};
 use crate::rpc::RpcError;
@@ -274,7 +275,7 @@ pub enum Event {
     /// Something about the agent that is worth knowing and needs no reaction.
     Noticed(Box<Notice>),
     /// The connection is over; nothing follows.
-    Closed(Box<Closed>),
+    Closed(Box<Closed<Fault>>),
 }
 
 /// What an agent said of itself.

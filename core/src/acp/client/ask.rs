@@ -19,8 +19,10 @@ use crate::acp::session::{
 use crate::acp::turn::{Open, StopReason, Turn};
 use crate::acp::update::ConfigOptions;
 use crate::acp::{Json, SessionId, method};
+use crate::closed::Cause;
 use crate::link::Listened;
 use crate::machine::{Now, Refused, Tag};
+use crate::role::Role;
 use crate::rpc::{self, Id, RpcError, code};
 
 /// A request that waits for its answer.
@@ -92,16 +94,11 @@ impl Ask {
 }
 
 impl Client {
-    pub(super) fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+    pub(super) fn ask_for(&mut self, now: Now, command: Command) -> Result<(), Refused> {
         let offers = match &self.stage {
-            Stage::Leaving(_) | Stage::Ended => return Err(Refused::Closed),
-            Stage::Opening | Stage::Initializing | Stage::Ready(_)
-                if matches!(command, Command::Shutdown) =>
-            {
-                return self.shut_down(now);
-            }
+            _ if matches!(command, Command::Shutdown) => return self.shut_down(now),
             Stage::Opening | Stage::Initializing => return Err(Refused::NotReady),
-            Stage::Ready(_) if !self.link.is_open() => return Err(Refused::Closed),
+            Stage::Ready(_) if !self.wire.link.is_open() => return Err(Refused::Closed),
             Stage::Ready(offers) => offers,
         };
         let may = &offers.capabilities;
@@ -167,7 +164,7 @@ impl Client {
             }
             Command::Notify { method, params } => {
                 is_extension(&method, &params)?;
-                self.link.line_within(self.limits.line, |buf| rpc::notification(buf, &method, &params))
+                self.wire.link.line_within(self.limits.line, |buf| rpc::notification(buf, &method, &params))
             }
             Command::Withdraw { tag } => self.withdraw(now, tag),
             Command::Shutdown => self.shut_down(now),
@@ -178,7 +175,7 @@ impl Client {
         for session in self.running() {
             self.send_cancel(&session);
         }
-        self.leave(now, None, &Failure::Shutdown);
+        self.part(now, Cause::Left);
         Ok(())
     }
 
@@ -259,7 +256,7 @@ impl Client {
         if let Some(turn) = self.turn_mut(&session) {
             *turn = Turn::Running(Open { request, tag });
         }
-        self.quiet_since = self.link.listened(now);
+        self.quiet_since = self.wire.link.listened(now);
         Ok(())
     }
 
@@ -277,7 +274,7 @@ impl Client {
 
     /// A turn that runs is to end as cancelled.
     fn cancelling(&mut self, now: Now, id: &SessionId) {
-        let until = self.timeouts.cancel.map(|grace| self.link.listened(now) + grace);
+        let until = self.timeouts.cancel.map(|grace| self.wire.link.listened(now) + grace);
         if let Some(turn) = self.turn_mut(id)
             && let Turn::Running(open) = *turn
         {
@@ -288,7 +285,7 @@ impl Client {
     /// Tells the agent, then gives up every permission that it asks for there.
     pub(super) fn send_cancel(&mut self, session: &SessionId) {
         let params = Params::of(session);
-        self.link.line(|buf| rpc::notification(buf, method::SESSION_CANCEL, &params));
+        self.wire.link.line(|buf| rpc::notification(buf, method::SESSION_CANCEL, &params));
         self.give_up_permissions(session);
     }
 
@@ -309,7 +306,7 @@ impl Client {
 
     pub(super) fn send_withdrawal(&mut self, number: u64) {
         let params = Params { request_id: Some(number), ..Params::default() };
-        self.link.line(|buf| rpc::notification(buf, method::CANCEL_REQUEST, &params));
+        self.wire.link.line(|buf| rpc::notification(buf, method::CANCEL_REQUEST, &params));
     }
 
     pub(super) fn response(&mut self, now: Now, id: &Id, outcome: Result<&RawValue, RpcError>) {
@@ -324,7 +321,7 @@ impl Client {
                 self.turn_over(session, tag, end);
             }
             (Ask::Other(tag, wanted), Ok(result)) => match self.answer(&wanted, result) {
-                Ok(answer) => self.out.tell(Event::Answered(tag, Box::new(answer))),
+                Ok(answer) => self.wire.tell(Event::Answered(tag, Box::new(answer))),
                 Err(failure) => self.failed(now, Ask::Other(tag, wanted), failure),
             },
         }
@@ -404,7 +401,7 @@ impl Client {
             // What is not there is closed, and deleted.
             Wanted::CloseSession(_) | Wanted::DeleteSession if failure.is(code::NOT_FOUND) => {
                 if let Ok(answer) = self.answer(wanted, RawValue::NULL) {
-                    return self.out.tell(Event::Answered(tag, Box::new(answer)));
+                    return self.wire.tell(Event::Answered(tag, Box::new(answer)));
                 }
             }
             Wanted::OpenSession(Which::Load(session) | Which::Resume(session)) => {
@@ -422,7 +419,7 @@ impl Client {
             | Wanted::SetOption
             | Wanted::Call => {}
         }
-        self.out.tell(Event::Failed(tag, Box::new(failure)));
+        self.wire.tell(Event::Failed(tag, Box::new(failure)));
     }
 
     /// The agent has ended a turn, or will never end it.

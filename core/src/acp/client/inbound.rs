@@ -79,7 +79,7 @@ impl Client {
             match self.service(method, params) {
                 Ok(wanted) => {
                     let request = self.inbound.add(id, What::Service);
-                    return self.out.tell(Event::Requested(Box::new(Requested { request, wanted })));
+                    return self.wire.tell(Event::Requested(Box::new(Requested { request, wanted })));
                 }
                 Err(error) => Some(error),
             }
@@ -88,18 +88,18 @@ impl Client {
             if error.code == code::INVALID_PARAMS {
                 self.notice(Notice::BadParams { method: method.to_owned(), why: error.message.clone() });
             }
-            self.link.line(|buf| rpc::reply_error(buf, &id, &error));
+            self.wire.link.line(|buf| rpc::reply_error(buf, &id, &error));
         }
     }
 
     fn permission(&mut self, id: Id, asked: PermissionRequest) {
         if self.turn_mut(&asked.session_id).is_some_and(|turn| turn.is_cancelled()) {
             // Asked in a turn that is being cancelled: the answer is fixed.
-            return reply_cancelled(&mut self.link, &id);
+            return reply_cancelled(&mut self.wire.link, &id);
         }
         let options = asked.options.iter().map(|option| option.option_id.clone()).collect();
         let request = self.inbound.add(id, What::Permission(asked.session_id.clone(), options));
-        self.out.tell(Event::PermissionAsked(Box::new(PermissionAsked { request, asked })));
+        self.wire.tell(Event::PermissionAsked(Box::new(PermissionAsked { request, asked })));
     }
 
     /// What the agent wants, if it was offered.
@@ -143,7 +143,7 @@ impl Client {
                 Ok(CancelRequest { request_id }) => self.withdrawn_by_agent(&request_id),
                 Err(error) => self.bad_params(method, error),
             },
-            _ => self.out.tell(Event::Notified(Box::new(Notified {
+            _ => self.wire.tell(Event::Notified(Box::new(Notified {
                 method: method.to_owned(),
                 params: params.map(Json::from),
             }))),
@@ -163,7 +163,7 @@ impl Client {
         match update {
             Update::Message(speaker, Chunk { content: ContentBlock::Text(content), message_id, .. }) => {
                 let message = message_id.map(|id| self.intern(&id));
-                self.out.tell(Event::Text(Text { session, speaker, moment, text: content.text, message }));
+                self.wire.tell(Event::Text(Text { session, speaker, moment, text: content.text, message }));
             }
             update @ (Update::Message(..)
             | Update::ToolCall(_)
@@ -175,7 +175,7 @@ impl Client {
             | Update::SessionInfo(_)
             | Update::Usage(_)
             | Update::Other(_)) => {
-                self.out.tell(Event::Updated(Box::new(Updated { session, moment, update })));
+                self.wire.tell(Event::Updated(Box::new(Updated { session, moment, update })));
             }
         }
     }
@@ -204,13 +204,13 @@ impl Client {
     fn give_up_question(&mut self, key: RequestKey) {
         let Some(Question { id, what }) = self.inbound.open.remove(&key) else { return };
         match what {
-            What::Permission(..) => reply_cancelled(&mut self.link, &id),
+            What::Permission(..) => reply_cancelled(&mut self.wire.link, &id),
             What::Service => {
                 let error = RpcError::new(code::CANCELLED, "request cancelled");
-                self.link.line(|buf| rpc::reply_error(buf, &id, &error));
+                self.wire.link.line(|buf| rpc::reply_error(buf, &id, &error));
             }
         }
-        self.out.tell(Event::Withdrawn(key));
+        self.wire.tell(Event::Withdrawn(key));
     }
 
     pub(super) fn answer_permission(
@@ -227,7 +227,7 @@ impl Client {
             return Err(Refused::Invalid("that option was not offered"));
         }
         let response = PermissionResponse { outcome: outcome.clone() };
-        self.link.line(|buf| rpc::reply(buf, id, &response));
+        self.wire.link.line(|buf| rpc::reply(buf, id, &response));
         self.inbound.open.remove(&key);
         Ok(())
     }
@@ -240,7 +240,7 @@ impl Client {
         let Some(Question { id, what: What::Service }) = self.inbound.open.get(&key) else {
             return Err(Refused::Unknown);
         };
-        self.link.line_within(self.limits.line, |buf| match answer {
+        self.wire.link.line_within(self.limits.line, |buf| match answer {
             Ok(result) => rpc::reply(buf, id, result),
             Err(error) => rpc::reply_error(buf, id, error),
         })?;

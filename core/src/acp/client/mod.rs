@@ -24,17 +24,19 @@ use serde::Serialize;
 
 use super::fast::{TextChunk, text_chunk};
 use super::lenient::object;
-use super::peer::{Closed, Fault, Notice};
+use super::peer::{Fault, Notice};
 use super::session::{
     AgentCapabilities, ClientCapabilities, Implementation, InitializeRequest, InitializeResponse,
     PROTOCOL_VERSION,
 };
 use super::turn::{Open, Turn};
 use super::{Json, SessionId, method};
+use crate::closed::{Cause, Closed};
 use crate::limits::Limits;
-use crate::lines::{Line, Lines, ReadLines, Takes};
-use crate::link::{Link, Listened, Report};
-use crate::machine::{Deadline, Input, LinkId, Machine, Now, Output, Outputs, Refused, Tag, soonest};
+use crate::lines::Line;
+use crate::link::Listened;
+use crate::machine::{Deadline, Heard, Now, Peer, Refused, Tag, soonest};
+use crate::role::{Role, Takes, Wire};
 use crate::rpc::{self, Flaw, Frame, Id, Pending, RpcError};
 use ask::{Ask, Asked};
 use inbound::Inbound;
@@ -43,8 +45,7 @@ use inbound::Inbound;
 #[derive(Debug)]
 pub struct Client {
     stage: Stage,
-    link: Link,
-    lines: Lines,
+    wire: Wire<Event, Fault>,
     pending: Pending<Asked>,
     sessions: BTreeMap<SessionId, Session>,
     inbound: Inbound,
@@ -57,7 +58,6 @@ pub struct Client {
     raw: bool,
     timeouts: Timeouts,
     limits: Limits,
-    out: Outputs<Event>,
 }
 
 /// How long the agent is waited for, and with what.
@@ -68,8 +68,6 @@ enum Stage {
     Opening,
     Initializing,
     Ready(Box<Offers>),
-    Leaving(Option<Fault>),
-    Ended,
 }
 
 /// What the agent offers.
@@ -98,23 +96,22 @@ struct Known {
     options: bool,
 }
 
-impl Machine for Client {
+impl Role for Client {
     type Config = Config;
     type Command = Command;
     type Event = Event;
+    type Fault = Fault;
 
-    fn new(now: Now, config: Config) -> Self {
+    fn start(now: Now, config: Config) -> Self {
         let Config { open, info, capabilities, extensions, raw, timeouts, limits, graces } = config;
-        let mut out = Outputs::default();
-        let link = Link::open(now, LinkId::FIRST, open, &limits, &graces, &mut out);
+        let wire = Wire::open(now, open, &limits, &graces);
         Self {
             stage: Stage::Opening,
-            lines: Lines::new(limits.line),
             pending: Pending::default(),
             sessions: BTreeMap::new(),
             inbound: Inbound::default(),
-            quiet_since: link.listened(now),
-            link,
+            quiet_since: wire.link.listened(now),
+            wire,
             message: None,
             info,
             capabilities,
@@ -122,60 +119,31 @@ impl Machine for Client {
             raw,
             timeouts,
             limits,
-            out,
         }
     }
 
-    fn handle(&mut self, now: Now, input: Input<'_>) {
-        if self.owes_us_nothing() {
-            self.quiet_since = self.link.listened(now);
+    fn wire(&self) -> &Wire<Event, Fault> {
+        &self.wire
+    }
+
+    fn wire_mut(&mut self) -> &mut Wire<Event, Fault> {
+        &mut self.wire
+    }
+
+    fn step(&mut self, now: Now, heard: Option<Heard<'_>>) {
+        if self.owes_us_nothing() || matches!(heard, Some(Heard::Bytes(_))) {
+            self.quiet_since = self.wire.link.listened(now);
         }
-        match input {
-            Input::Link(LinkId::FIRST, heard) => {
-                let report = self.link.heard(now, heard, &mut self.out);
-                self.report(now, report);
-            }
-            Input::Hold(hold) => self.link.hold(now, hold, &mut self.out),
-            Input::Tick | Input::Link(..) | Input::StoreFailed(_) => {}
-        }
-        let report = self.link.tick(now, &mut self.out);
-        self.report(now, report);
-        self.tick(now);
-        self.settle(now);
     }
 
-    fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
-        let waited = self.owes_us_nothing();
-        let done = self.obey(now, command);
-        if waited && done.is_ok() {
-            self.quiet_since = self.link.listened(now);
-        }
-        self.settle(now);
-        done
-    }
-
-    fn poll(&mut self) -> Option<Output<Event>> {
-        self.out.pop()
-    }
-
-    fn deadline(&self) -> Option<Deadline> {
-        let asked = self.pending.iter().filter_map(|(_, asked)| asked.patience());
-        let cancels = self.sessions.values().filter_map(Session::patience);
-        let waits = asked.chain(cancels).chain(self.silence());
-        let own = waits.map(|(until, why)| Some((self.link.when(until)?, why)));
-        own.fold(self.link.deadline(), soonest)
-    }
-}
-
-impl ReadLines for Client {
-    fn lines(&mut self) -> &mut Lines {
-        &mut self.lines
+    fn opened(&mut self, now: Now, _: Peer) {
+        self.initialize(now);
     }
 
     fn takes(&self) -> Takes {
         match self.stage {
             Stage::Initializing | Stage::Ready(_) => Takes::Now,
-            Stage::Opening | Stage::Leaving(_) | Stage::Ended => Takes::Never,
+            Stage::Opening => Takes::Never,
         }
     }
 
@@ -187,32 +155,61 @@ impl ReadLines for Client {
         }
         self.watch_unsent(now);
     }
+
+    fn stderr(&mut self, bytes: &[u8]) {
+        self.wire.tell(Event::Stderr(String::from_utf8_lossy(bytes).into_owned()));
+    }
+
+    fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+        self.ask_for(now, command)
+    }
+
+    fn due(&self) -> Option<Deadline> {
+        let asked = self.pending.iter().filter_map(|(_, asked)| asked.patience());
+        let cancels = self.sessions.values().filter_map(Session::patience);
+        let waits = asked.chain(cancels).chain(self.silence());
+        let own = waits.map(|(until, why)| Some((self.wire.link.when(until)?, why)));
+        own.fold(None, soonest)
+    }
+
+    fn tick(&mut self, now: Now) {
+        let listened = self.wire.link.listened(now);
+        let is_over = |patience: Option<Patience>| patience.is_some_and(|(until, _)| until <= listened);
+        let late: Vec<u64> =
+            self.pending.iter().filter(|(_, asked)| is_over(asked.patience())).map(|(n, _)| n).collect();
+        for number in late {
+            self.timed_out(now, number);
+        }
+        if is_over(self.silence()) {
+            self.cancel_silent();
+        }
+        for session in self.sessions_where(|state| is_over(state.patience())) {
+            self.end_turn(&session, Failure::Unconfirmed);
+        }
+    }
+
+    fn settle(&mut self, now: Now) {
+        self.watch_unsent(now);
+    }
+
+    fn parting(&mut self, now: Now, cause: &Cause<Fault>) {
+        self.give_up_questions(|_| true);
+        let why = if *cause == Cause::Left { Failure::Shutdown } else { Failure::Disconnected };
+        while let Some(asked) = self.pending.pop() {
+            self.failed(now, asked.ask, why.clone());
+        }
+    }
+
+    fn last(closed: Closed<Fault>) -> Option<Event> {
+        Some(Event::Closed(Box::new(closed)))
+    }
 }
 
 impl Client {
     /// Bytes that are not yet with the operating system.
     #[must_use]
     pub fn unsent(&self) -> usize {
-        self.link.unsent()
-    }
-
-    fn report(&mut self, now: Now, report: Report<'_>) {
-        match report {
-            Report::Quiet => {}
-            Report::Opened(_) => self.initialize(now),
-            Report::Failed(_) => self.leave(now, None, &Failure::Disconnected),
-            Report::Bytes(bytes) => {
-                self.quiet_since = self.link.listened(now);
-                self.read(now, bytes);
-            }
-            Report::Stderr(bytes) => {
-                self.out.tell(Event::Stderr(String::from_utf8_lossy(bytes).into_owned()));
-            }
-            Report::Ended => {
-                self.read_end(now);
-                self.leave(now, None, &Failure::Disconnected);
-            }
-        }
+        self.wire.link.unsent()
     }
 
     fn initialize(&mut self, now: Now) {
@@ -230,7 +227,7 @@ impl Client {
 
     fn text(&mut self, now: Now, line: &str) {
         if self.raw {
-            self.out.tell(Event::Line(line.to_owned()));
+            self.wire.tell(Event::Line(line.to_owned()));
         }
         if let Some(chunk) = text_chunk(line) {
             return self.text_chunk(chunk);
@@ -257,7 +254,7 @@ impl Client {
         }
         if let Some(code) = flaw.answer {
             let error = RpcError::new(code, flaw.why);
-            self.link.line(|buf| rpc::reply_error(buf, &flaw.id, &error));
+            self.wire.link.line(|buf| rpc::reply_error(buf, &flaw.id, &error));
         } else if let Some(Asked { ask, .. }) = self.pending.close(&flaw.id) {
             self.failed(now, ask, Failure::Unreadable(flaw.why.to_owned()));
         }
@@ -267,7 +264,7 @@ impl Client {
         let Some((session, moment)) = self.place(&chunk.session) else { return };
         let message = chunk.message.map(|id| self.intern(&id));
         let text = chunk.text.into_owned();
-        self.out.tell(Event::Text(Text { session, speaker: chunk.speaker, moment, text, message }));
+        self.wire.tell(Event::Text(Text { session, speaker: chunk.speaker, moment, text, message }));
     }
 
     /// Which session an update is for, and when it comes; `None` when nobody has that session.
@@ -317,7 +314,7 @@ impl Client {
             capabilities: response.agent_capabilities.clone(),
             logins: own.map(|method| method.id.clone()).collect(),
         }));
-        self.out.tell(Event::Ready(Box::new(Ready {
+        self.wire.tell(Event::Ready(Box::new(Ready {
             protocol_version: response.protocol_version,
             agent_info: response.agent_info,
             capabilities: response.agent_capabilities,
@@ -335,26 +332,9 @@ impl Client {
         params: &P,
     ) -> Result<u64, Refused> {
         let number = self.pending.next();
-        self.link.line_within(self.limits.line, |buf| rpc::request(buf, number, method, params))?;
-        let until = ask.timeout(&self.timeouts).map(|timeout| self.link.listened(now) + timeout);
+        self.wire.link.line_within(self.limits.line, |buf| rpc::request(buf, number, method, params))?;
+        let until = ask.timeout(&self.timeouts).map(|timeout| self.wire.link.listened(now) + timeout);
         Ok(self.pending.open(Asked { ask, until }))
-    }
-
-    /// Fires the client's own timers.
-    fn tick(&mut self, now: Now) {
-        let listened = self.link.listened(now);
-        let is_over = |patience: Option<Patience>| patience.is_some_and(|(until, _)| until <= listened);
-        let late: Vec<u64> =
-            self.pending.iter().filter(|(_, asked)| is_over(asked.patience())).map(|(n, _)| n).collect();
-        for number in late {
-            self.timed_out(now, number);
-        }
-        if is_over(self.silence()) {
-            self.cancel_silent();
-        }
-        for session in self.sessions_where(|state| is_over(state.patience())) {
-            self.end_turn(&session, Failure::Unconfirmed);
-        }
     }
 
     fn timed_out(&mut self, now: Now, number: u64) {
@@ -419,50 +399,22 @@ impl Client {
     }
 
     fn tell_end(&mut self, session: SessionId, tag: Tag, end: Result<Stopped, Failure>) {
-        self.out.tell(Event::TurnEnded(Box::new(TurnEnded { session, tag, end })));
+        self.wire.tell(Event::TurnEnded(Box::new(TurnEnded { session, tag, end })));
     }
 
     fn fault(&mut self, now: Now, fault: Fault) {
-        self.leave(now, Some(fault), &Failure::Disconnected);
-    }
-
-    /// Answers what is open, fails what waits, and leaves.
-    fn leave(&mut self, now: Now, fault: Option<Fault>, why: &Failure) {
-        if matches!(self.stage, Stage::Leaving(_) | Stage::Ended) {
-            return;
-        }
-        self.stage = Stage::Leaving(fault);
-        self.give_up_questions(|_| true);
-        self.link.leave(now, &mut self.out);
-        while let Some(asked) = self.pending.pop() {
-            self.failed(now, asked.ask, why.clone());
-        }
-    }
-
-    /// The end of every step: one write, and the last words when the link is gone.
-    fn settle(&mut self, now: Now) {
-        self.watch_unsent(now);
-        self.link.flush(now, &mut self.out);
-        if self.link.is_closed() && !matches!(self.stage, Stage::Ended) {
-            self.leave(now, None, &Failure::Disconnected);
-            let fault = match std::mem::replace(&mut self.stage, Stage::Ended) {
-                Stage::Leaving(fault) => fault,
-                Stage::Opening | Stage::Initializing | Stage::Ready(_) | Stage::Ended => None,
-            };
-            self.out.tell(Event::Closed(Box::new(Closed { fault, obituary: self.link.obituary() })));
-            self.out.end();
-        }
+        self.part(now, Cause::Fault(fault));
     }
 
     /// Looked at after each line: what came in one read can ask for many times its size.
     fn watch_unsent(&mut self, now: Now) {
-        if self.link.unsent() > self.limits.unsent_hard {
+        if self.wire.link.unsent() > self.limits.unsent_hard {
             self.fault(now, Fault::NotReading);
         }
     }
 
     fn notice(&mut self, notice: Notice) {
-        self.out.tell(Event::Noticed(Box::new(notice)));
+        self.wire.tell(Event::Noticed(Box::new(notice)));
     }
 
     fn bad_line(&mut self, why: &'static str, line: &str) {

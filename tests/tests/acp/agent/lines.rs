@@ -218,5 +218,5 @@ fn a_line_over_the_limit_ends_the_connection() {
     let limits = Limits { line: 1000, ..Limits::default() };
     let mut rig = Rig::<Agent>::agent(Config { limits, ..plain() });
     rig.hear(&"x".repeat(1001));
-    assert!(matches!(rig.event(), Event::Closed(closed) if closed.fault == Some(Fault::LineTooLong)));
+    assert!(matches!(rig.event(), Event::Closed(closed) if closed.fault() == Some(&Fault::LineTooLong)));
 }

@@ -125,7 +125,7 @@ pub(super) fn word(event: &Event) -> String {
                 format!("{notice:?}")
             }
         }
-        E::Closed(closed) => format!("closed {:?}", closed.fault),
+        E::Closed(closed) => format!("closed {:?}", closed.fault()),
     }
 }
 

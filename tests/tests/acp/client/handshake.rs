@@ -35,7 +35,7 @@ fn what_an_agent_answers_to_initialize_decides() {
             None => assert!(matches!(&told[..], [Event::Ready(_)]), "{outcome}: {told:?}"),
             Some(fault) => {
                 let Some(Event::Closed(closed)) = told.last() else { panic!("{outcome}: {told:?}") };
-                assert!(format!("{:?}", closed.fault).contains(fault), "{outcome}: {closed:?}");
+                assert!(format!("{:?}", closed.fault()).contains(fault), "{outcome}: {closed:?}");
             }
         }
     }
@@ -48,7 +48,7 @@ fn an_agent_that_never_answers_initialize_times_out() {
     rig.wait(Duration::from_secs(59));
     assert_eq!(rig.told(), []);
     rig.wait(Duration::from_secs(1));
-    assert!(matches!(rig.event(), Event::Closed(closed) if closed.fault == Some(Fault::TimedOut)));
+    assert!(matches!(rig.event(), Event::Closed(closed) if closed.fault() == Some(&Fault::TimedOut)));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn before_the_handshake_nothing_can_be_asked_of_the_agent() {
 fn header_framing_is_another_protocol() {
     let mut rig = Rig::<Client>::client(given());
     rig.hear("Content-Length: 52\r");
-    assert!(matches!(rig.event(), Event::Closed(closed) if matches!(closed.fault, Some(Fault::NotAcp(_)))));
+    assert!(matches!(rig.event(), Event::Closed(closed) if matches!(closed.fault(), Some(Fault::NotAcp(_)))));
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn a_line_over_the_limit_ends_the_connection() {
     let limits = Limits { line: 1000, ..Limits::default() };
     let mut rig = Rig::<Client>::with_sessions(Config { limits, ..given() }, &[]);
     rig.hear(&format!("{{\"x\":\"{}\"}}", "y".repeat(1000)));
-    assert!(matches!(rig.event(), Event::Closed(closed) if closed.fault == Some(Fault::LineTooLong)));
+    assert!(matches!(rig.event(), Event::Closed(closed) if closed.fault() == Some(&Fault::LineTooLong)));
 }
 
 #[test]

@@ -110,7 +110,7 @@ pub(super) fn word(event: &Event) -> String {
             Notice::UnknownSession(session) => format!("unknown session {session}"),
             other => format!("{other:?}"),
         },
-        E::Closed(closed) => format!("closed {:?}", closed.fault),
+        E::Closed(closed) => format!("closed {:?}", closed.fault()),
     }
 }
 
