@@ -176,10 +176,8 @@ impl Machine for Chat {
     fn new(now: Now, config: Config) -> Self {
         let Config { client, setup, policy, attach, limits } = config;
         let evidence = Evidence::of(&client.open);
-        let mut nest = Nest::default();
-        nest.insert((), Client::new(now, client));
         let mut chat = Self {
-            client: nest,
+            client: Nest::of((), Client::new(now, client)),
             server: Nest::default(),
             state: State::Connecting,
             keyboard: Keyboard::Open,
@@ -211,7 +209,9 @@ impl Machine for Chat {
                 self.client.hold_all(now, full);
                 self.server.hold_all(now, full);
             }
-            Input::StoreFailed(failed) => self.server.store_failed(now, failed),
+            Input::StoreFailed(id, errno) => {
+                self.server.store_failed(now, id, errno);
+            }
             Input::Tick => {}
         }
         self.client.tick(now);
@@ -419,7 +419,8 @@ impl Chat {
         self.state = State::Idle(session.clone());
         if let Some(mut config) = self.attach.take() {
             config.record.session_id = Some(session.to_string());
-            self.server.insert((), Server::new(now, config));
+            // The config is taken once, so its seat is free.
+            let _ = self.server.insert(now, (), Server::new(now, config));
         }
         self.say(subagent::Event::SessionOpened(Box::new(SessionOpened { session, state })));
     }

@@ -36,7 +36,7 @@
 //!                 to.handle(Now::default(), Input::Link(link, Heard::Eof));
 //!             }
 //!             Output::Tell(event) => events.push(event),
-//!             Output::Do(..) | Output::Store(_) | Output::End => {}
+//!             Output::Do(..) | Output::Store(..) | Output::End => {}
 //!         }
 //!     }
 //!     events
@@ -115,7 +115,7 @@ pub use closed::{Cause, Closed};
 pub use limits::{Graces, Limits};
 pub use machine::{
     Action, Address, Change, Deadline, Exit, Group, Heard, Ids, Input, LinkId, Machine, Now, Open, OpenError,
-    Output, Outputs, Peer, Refused, Signal, SpawnSpec, Stderr, Store, StoreFailed, Tag, Time,
+    Output, Outputs, Peer, Refused, Signal, SpawnSpec, Stderr, Store, StoreId, Tag, Time,
 };
 pub use secret::Secret;
 

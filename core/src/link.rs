@@ -13,9 +13,9 @@
 //! A child's link closes when its exit is known, nobody is left in its group and its stdout has ended; or the
 //! drain grace ended; or the ladder did. A stream closes when both halves are closed, or after its EOF grace.
 
+mod clock;
 mod obituary;
 
-use std::ops::Add;
 use std::time::Duration;
 
 use crate::limits::{Graces, Limits};
@@ -25,6 +25,9 @@ use crate::machine::{
 };
 use crate::outbox::Outbox;
 
+use clock::Clock;
+
+pub use clock::Listened;
 pub use obituary::{Obituary, Rung};
 
 /// One byte link of a machine. Its owner decides what the bytes mean and when to leave.
@@ -34,8 +37,7 @@ pub struct Link {
     phase: Phase,
     life: Life,
     inbound: Inbound,
-    /// How long it was held in all.
-    deaf: Duration,
+    clock: Clock,
     outbox: Outbox,
     /// Bytes of the outstanding write.
     in_flight: Option<usize>,
@@ -94,25 +96,12 @@ enum Search {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Inbound {
     Open,
-    Held(Listened),
+    Held,
     /// The child has exited and its last bytes may still come.
     Draining {
         until: Time,
     },
     Ended,
-}
-
-/// A moment on a link's own clock, which stands still while the link is held. What waits for the peer's words goes
-/// by it: they may lie in the pipe, unread.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub struct Listened(Time);
-
-impl Add<Duration> for Listened {
-    type Output = Self;
-
-    fn add(self, span: Duration) -> Self {
-        Self(self.0 + span)
-    }
 }
 
 /// What an input meant for the link's owner.
@@ -160,7 +149,7 @@ impl Link {
             phase: Phase::Open,
             life: Life::Stream,
             inbound: Inbound::Open,
-            deaf: Duration::ZERO,
+            clock: Clock::default(),
             outbox: Outbox::default(),
             in_flight: None,
             rung: Rung::Own,
@@ -180,7 +169,7 @@ impl Link {
             Heard::Opened(peer) => return self.opened(now, peer, out),
             Heard::OpenFailed(error) => return self.open_failed(now, error, out),
             Heard::Bytes(bytes) => return self.bytes(now, bytes),
-            Heard::Eof => return self.ended(out),
+            Heard::Eof => return self.ended(now, out),
             Heard::Stderr(bytes) => {
                 self.keep_stderr(bytes);
                 return Report::Stderr(bytes);
@@ -203,7 +192,7 @@ impl Link {
         if let Inbound::Draining { until } = self.inbound
             && until <= now.mono
         {
-            report = self.ended(out);
+            report = self.ended(now, out);
         }
         if let Life::Exited(_, Search::Again { at, next }) = self.life
             && at <= now.mono
@@ -249,7 +238,7 @@ impl Link {
         };
         let drain = match self.inbound {
             Inbound::Draining { until } => Some((until, "drain after exit")),
-            Inbound::Open | Inbound::Held(_) | Inbound::Ended => None,
+            Inbound::Open | Inbound::Held | Inbound::Ended => None,
         };
         let probe = match self.life {
             Life::Exited(_, Search::Again { at, .. }) => Some((at, "look for the group")),
@@ -325,18 +314,27 @@ impl Link {
             return;
         }
         self.inbound = match (self.inbound, hold) {
-            (Inbound::Open | Inbound::Draining { .. }, true) => Inbound::Held(self.listened(now)),
-            (Inbound::Held(at), false) => {
-                self.deaf = now.mono.since(at.0);
+            (Inbound::Open | Inbound::Draining { .. }, true) => {
+                self.clock.stop(now);
+                Inbound::Held
+            }
+            (Inbound::Held, false) => {
+                self.clock.go_on(now);
                 if matches!(self.life, Life::Exited(..)) { self.draining(now) } else { Inbound::Open }
             }
-            (Inbound::Held(_) | Inbound::Ended, _) | (Inbound::Open | Inbound::Draining { .. }, false) => {
+            (Inbound::Held | Inbound::Ended, _) | (Inbound::Open | Inbound::Draining { .. }, false) => {
                 return;
             }
         };
         if self.is_open() {
             out.act(self.id, Action::Read(!hold));
         }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn id(&self) -> LinkId {
+        self.id
     }
 
     /// Bytes that are not yet with the operating system.
@@ -366,24 +364,19 @@ impl Link {
     /// Whether reading is suspended for our own reader's sake.
     #[must_use]
     pub const fn is_held(&self) -> bool {
-        matches!(self.inbound, Inbound::Held(_))
+        matches!(self.inbound, Inbound::Held)
     }
 
     /// What the link's own clock shows.
     #[must_use]
     pub fn listened(&self, now: Now) -> Listened {
-        match self.inbound {
-            Inbound::Held(at) => at,
-            Inbound::Open | Inbound::Draining { .. } | Inbound::Ended => {
-                Listened(Time::ZERO + now.mono.since(Time::ZERO + self.deaf))
-            }
-        }
+        self.clock.shows(now)
     }
 
     /// When the link's own clock will show that; `None` while it stands still.
     #[must_use]
-    pub fn when(&self, until: Listened) -> Option<Time> {
-        (!self.is_held()).then(|| until.0 + self.deaf)
+    pub fn due_at(&self, until: Listened) -> Option<Time> {
+        self.clock.due_at(until)
     }
 
     /// Whether the peer has said its last byte.
@@ -433,7 +426,7 @@ impl Link {
 
     fn open_failed<E>(&mut self, now: Now, error: OpenError, out: &mut Outputs<E>) -> Report<'static> {
         match &mut self.phase {
-            Phase::Opening { until, again, .. } if error.passes() && now.mono + OPEN_AGAIN < *until => {
+            Phase::Opening { until, again, .. } if error.is_transient() && now.mono + OPEN_AGAIN < *until => {
                 *again = Some(now.mono + OPEN_AGAIN);
                 Report::Quiet
             }
@@ -461,15 +454,16 @@ impl Link {
             Inbound::Ended => return Report::Quiet,
             // Whoever still talks is not drained; once we leave, the first grace is the last.
             Inbound::Draining { .. } if self.is_open() => self.inbound = self.draining(now),
-            Inbound::Open | Inbound::Held(_) | Inbound::Draining { .. } => {}
+            Inbound::Open | Inbound::Held | Inbound::Draining { .. } => {}
         }
         Report::Bytes(bytes)
     }
 
-    fn ended<E>(&mut self, out: &mut Outputs<E>) -> Report<'static> {
+    fn ended<E>(&mut self, now: Now, out: &mut Outputs<E>) -> Report<'static> {
         if self.has_ended() {
             return Report::Quiet;
         }
+        self.clock.go_on(now);
         self.inbound = Inbound::Ended;
         self.close_if_over(out);
         Report::Ended

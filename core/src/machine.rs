@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::ops::Add;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -130,15 +130,48 @@ impl LinkId {
     }
 }
 
-/// Gives out link ids, each once.
+/// Names one file that a machine keeps; whatever becomes of that file goes by the same id. Given out by the machine, so
+/// that a failed store finds its owner through any number of composites.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StoreId(u32);
+
+impl StoreId {
+    /// The file of a machine that keeps only one.
+    pub const FIRST: Self = Self(0);
+
+    /// The number, for traces.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The file of that number: for whoever reads a trace.
+    #[must_use]
+    pub const fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+}
+
+/// Gives out the ids of links and of files, each once.
 #[derive(Debug, Default)]
-pub struct Ids(u32);
+pub struct Ids {
+    links: u32,
+    stores: u32,
+}
 
 impl Ids {
-    /// An id that was never given before.
+    /// A link's id that was never given before.
     pub const fn fresh(&mut self) -> LinkId {
-        let id = LinkId(self.0);
-        self.0 += 1;
+        let id = LinkId(self.links);
+        self.links += 1;
+        id
+    }
+
+    /// A file's id that was never given before.
+    pub const fn fresh_store(&mut self) -> StoreId {
+        let id = StoreId(self.stores);
+        self.stores += 1;
         id
     }
 }
@@ -153,8 +186,8 @@ pub enum Input<'a> {
     Hold(bool),
     /// Something happened on a link. Unknown and closed links are ignored: late wakes are normal.
     Link(LinkId, Heard<'a>),
-    /// An [`Output::Store`] could not be carried out.
-    StoreFailed(StoreFailed<'a>),
+    /// An [`Output::Store`] could not be carried out, for the reason of that system error number. The file is as it was.
+    StoreFailed(StoreId, i32),
 }
 
 /// What happened on one link.
@@ -273,7 +306,7 @@ pub enum OpenError {
 impl OpenError {
     /// Whether the same attempt may go through a moment later.
     #[must_use]
-    pub const fn passes(self) -> bool {
+    pub const fn is_transient(self) -> bool {
         matches!(self, Self::Busy | Self::TooManyFiles)
     }
 }
@@ -283,8 +316,9 @@ impl OpenError {
 pub enum Output<E> {
     /// Work on a link, for the runtime.
     Do(LinkId, Action),
-    /// Write or remove a small file before the next output.
-    Store(Store),
+    /// Write or remove a small file before the next output. Only a failure is answered. Whoever keeps no files answers
+    /// each one with [`Input::StoreFailed`].
+    Store(StoreId, Box<Store>),
     /// News for the application.
     Tell(E),
     /// The machine is done; nothing follows.
@@ -296,7 +330,7 @@ impl<E> Output<E> {
     pub fn map<F>(self, event: impl FnOnce(E) -> F) -> Output<F> {
         match self {
             Self::Do(link, action) => Output::Do(link, action),
-            Self::Store(store) => Output::Store(store),
+            Self::Store(id, store) => Output::Store(id, store),
             Self::Tell(told) => Output::Tell(event(told)),
             Self::End => Output::End,
         }
@@ -420,16 +454,6 @@ pub enum Change {
     Remove,
 }
 
-/// A store that failed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("cannot write {} (system error {errno})", path.display())]
-pub struct StoreFailed<'a> {
-    /// The file.
-    pub path: &'a Path,
-    /// The system's error number.
-    pub errno: i32,
-}
-
 /// The caller asked for something that cannot be done now. Nothing changed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
@@ -483,8 +507,8 @@ impl<E> Outputs<E> {
     }
 
     /// A file to keep.
-    pub fn store(&mut self, store: Store) {
-        self.0.push_back(Output::Store(store));
+    pub fn store(&mut self, id: StoreId, store: Store) {
+        self.0.push_back(Output::Store(id, Box::new(store)));
     }
 
     /// Nothing follows.

@@ -3,22 +3,27 @@
 //! The body of a composite is always the same: route the input, tick, then
 //! `while let Some((key, told)) = nest.next(..) { translate }`.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use crate::limits::{Graces, Limits};
+use crate::link::{Link, Report};
 use crate::machine::{
     Action, Address, Deadline, Heard, Ids, Input, LinkId, Machine, Now, Open, OpenError, Output, Outputs,
-    Peer, Refused, StoreFailed, Time,
+    Peer, Refused, StoreId, Time, soonest,
 };
 
-/// Many machines of one kind inside another machine: renames their links, indexes their deadlines, hands up
-/// their events.
+/// Many machines of one kind inside another machine: renames their links and files, indexes their deadlines, hands up
+/// their events, and holds them, those to come as well, while whoever takes these is full.
 #[derive(Debug)]
 pub struct Nest<K, M> {
     children: BTreeMap<K, Child<M>>,
     routes: BTreeMap<LinkId, (K, LinkId)>,
+    stores: BTreeMap<StoreId, (K, StoreId)>,
     due: BTreeSet<(Time, K)>,
     touched: VecDeque<K>,
+    held: bool,
 }
 
 #[derive(Debug)]
@@ -26,9 +31,18 @@ struct Child<M> {
     machine: M,
     /// The child's own name of a link, and ours.
     links: BTreeMap<LinkId, LinkId>,
+    /// The child's own name of a file, and ours.
+    stores: BTreeMap<StoreId, StoreId>,
     due: Option<Deadline>,
-    held: bool,
+    held: Held,
     touched: bool,
+}
+
+/// Who wants a child to be held: it is told that it is when the first does, and that it is not when none does any more.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    alone: bool,
+    with_all: bool,
 }
 
 /// What a child of a nest came to.
@@ -45,31 +59,50 @@ impl<K, M> Default for Nest<K, M> {
         Self {
             children: BTreeMap::new(),
             routes: BTreeMap::new(),
+            stores: BTreeMap::new(),
             due: BTreeSet::new(),
             touched: VecDeque::new(),
+            held: false,
         }
     }
 }
 
 impl<K: Clone + Ord, M: Machine> Nest<K, M> {
+    /// One machine that opens its links itself.
+    pub fn of(key: K, machine: M) -> Self {
+        let mut nest = Self::default();
+        nest.touched.push_back(key.clone());
+        nest.children.insert(key, Child { touched: true, ..Child::new(machine) });
+        nest
+    }
+
     /// Puts in a machine that opens its links itself.
-    pub fn insert(&mut self, key: K, machine: M) {
-        self.place(key, machine, BTreeMap::new());
+    ///
+    /// # Errors
+    ///
+    /// The key is taken: the machine comes back, and nothing changed.
+    pub fn insert(&mut self, now: Now, key: K, machine: M) -> Result<(), M> {
+        self.place(now, key, Child::new(machine))
     }
 
     /// Puts in a machine around a link that is open already; it is the child's [`LinkId::FIRST`].
-    pub fn adopt(&mut self, key: K, machine: M, link: LinkId) {
-        self.routes.insert(link, (key.clone(), LinkId::FIRST));
-        self.place(key, machine, BTreeMap::from([(LinkId::FIRST, link)]));
+    ///
+    /// # Errors
+    ///
+    /// The key is taken: the machine comes back, and nothing changed.
+    pub fn adopt(&mut self, now: Now, key: K, machine: M, link: LinkId) -> Result<(), M> {
+        let links = BTreeMap::from([(LinkId::FIRST, link)]);
+        self.place(now, key.clone(), Child { links, ..Child::new(machine) })?;
+        self.routes.insert(link, (key, LinkId::FIRST));
+        Ok(())
     }
 
-    fn place(&mut self, key: K, machine: M, links: BTreeMap<LinkId, LinkId>) {
-        let mut child = Child { machine, links, due: None, held: false, touched: false };
+    fn place(&mut self, now: Now, key: K, mut child: Child<M>) -> Result<(), M> {
+        let Entry::Vacant(seat) = self.children.entry(key.clone()) else { return Err(child.machine) };
         child.touch(&key, &mut self.touched);
-        if let Some(old) = self.children.insert(key.clone(), child) {
-            debug_assert!(false, "two children of one key");
-            self.forget(&key, &old);
-        }
+        child.hold(now, Held { with_all: self.held, ..Held::default() });
+        seat.insert(child);
+        Ok(())
     }
 
     /// A child.
@@ -102,12 +135,11 @@ impl<K: Clone + Ord, M: Machine> Nest<K, M> {
         true
     }
 
-    /// Feeds a failed store to every child: whose file it was knows it.
-    pub fn store_failed(&mut self, now: Now, failed: StoreFailed<'_>) {
-        let keys: Vec<K> = self.children.keys().cloned().collect();
-        for key in keys {
-            self.feed(now, &key, Input::StoreFailed(failed));
-        }
+    /// Feeds a failed store to the child whose file it is; `false`: it is no child's.
+    pub fn store_failed(&mut self, now: Now, id: StoreId, errno: i32) -> bool {
+        let Some((key, own)) = self.stores.get(&id).cloned() else { return false };
+        self.feed(now, &key, Input::StoreFailed(own, errno));
+        true
     }
 
     /// Ticks the children whose deadline has come, each once.
@@ -136,21 +168,25 @@ impl<K: Clone + Ord, M: Machine> Nest<K, M> {
         done
     }
 
-    /// Tells a child that whoever takes its events is full, or has room again.
+    /// Whoever takes the events of that child is full, or has room again.
     pub fn hold(&mut self, now: Now, key: &K, hold: bool) {
         if let Some(child) = self.children.get_mut(key)
-            && child.held != hold
+            && child.hold(now, Held { alone: hold, ..child.held })
         {
-            child.held = hold;
-            self.feed(now, key, Input::Hold(hold));
+            child.touch(key, &mut self.touched);
         }
     }
 
-    /// Tells every child that whoever takes our events is full, or has room again.
+    /// Whoever takes our events is full, or has room again. Children that come meanwhile are held from the start.
     pub fn hold_all(&mut self, now: Now, hold: bool) {
-        let keys: Vec<K> = self.children.keys().cloned().collect();
-        for key in keys {
-            self.hold(now, &key, hold);
+        if self.held == hold {
+            return;
+        }
+        self.held = hold;
+        for (key, child) in &mut self.children {
+            if child.hold(now, Held { with_all: hold, ..child.held }) {
+                child.touch(key, &mut self.touched);
+            }
         }
     }
 
@@ -178,7 +214,14 @@ impl<K: Clone + Ord, M: Machine> Nest<K, M> {
                         }
                         out.act(link, action);
                     }
-                    Output::Store(store) => out.store(store),
+                    Output::Store(own, store) => {
+                        let id = *child.stores.entry(own).or_insert_with(|| {
+                            let id = ids.fresh_store();
+                            self.stores.insert(id, (key.clone(), own));
+                            id
+                        });
+                        out.push(Output::Store(id, store));
+                    }
                     Output::Tell(event) => return Some((key, Told::Event(event))),
                     Output::End => {
                         self.touched.pop_front();
@@ -217,10 +260,28 @@ impl<K: Clone + Ord, M: Machine> Nest<K, M> {
         for link in child.links.values() {
             self.routes.remove(link);
         }
+        for id in child.stores.values() {
+            self.stores.remove(id);
+        }
     }
 }
 
 impl<M: Machine> Child<M> {
+    fn new(machine: M) -> Self {
+        let (links, stores) = (BTreeMap::new(), BTreeMap::new());
+        Self { machine, links, stores, due: None, held: Held::default(), touched: false }
+    }
+
+    /// Whether that is news to the child.
+    fn hold(&mut self, now: Now, held: Held) -> bool {
+        let was = std::mem::replace(&mut self.held, held);
+        let news = was.is_held() != held.is_held();
+        if news {
+            self.machine.handle(now, Input::Hold(held.is_held()));
+        }
+        news
+    }
+
     /// Its outputs are to be moved.
     fn touch<K: Clone>(&mut self, key: &K, touched: &mut VecDeque<K>) {
         if !std::mem::replace(&mut self.touched, true) {
@@ -240,14 +301,19 @@ impl<M: Machine> Child<M> {
     }
 }
 
+impl Held {
+    const fn is_held(self) -> bool {
+        self.alone || self.with_all
+    }
+}
+
 /// A listener and its connections. One accept is outstanding at most, so the core decides how many
 /// connections there are, how fast they come, and when the next attempt is after a shortage.
 #[derive(Debug)]
 pub struct Serve<M> {
     /// The connections, numbered in the order they came.
     pub conns: Nest<u32, M>,
-    listener: LinkId,
-    address: Address,
+    listener: Link,
     state: Listening,
     next: u32,
     max: usize,
@@ -256,8 +322,6 @@ pub struct Serve<M> {
 #[derive(Debug, Eq, PartialEq)]
 enum Listening {
     Opening,
-    /// The system was short of something.
-    OpeningAgain(Time),
     /// The seats are taken.
     Full,
     Accepting(LinkId),
@@ -283,10 +347,17 @@ pub enum Served {
 
 impl<M: Machine> Serve<M> {
     /// Begins to listen; takes up to `max` connections at once.
-    pub fn new<E>(address: Address, max: usize, ids: &mut Ids, out: &mut Outputs<E>) -> Self {
-        let listener = ids.fresh();
-        out.act(listener, Action::Open(Open::Listen(address.clone())));
-        Self { conns: Nest::default(), listener, address, state: Listening::Opening, next: 0, max }
+    pub fn new<E>(
+        now: Now,
+        address: Address,
+        max: usize,
+        graces: &Graces,
+        ids: &mut Ids,
+        out: &mut Outputs<E>,
+    ) -> Self {
+        // It carries no bytes, so no limit of bytes concerns it.
+        let listener = Link::open(now, ids.fresh(), Open::Listen(address), &Limits::default(), graces, out);
+        Self { conns: Nest::default(), listener, state: Listening::Opening, next: 0, max }
     }
 
     /// Feeds an input of the listener or of a connection; `make` builds the machine around an accepted link.
@@ -300,24 +371,15 @@ impl<M: Machine> Serve<M> {
         make: impl FnOnce(Peer) -> M,
     ) -> Served {
         match (&self.state, heard) {
-            (Listening::Opening, Heard::Opened(_)) if link == self.listener => {
-                self.state = Listening::Full;
-                self.accept(ids, out);
-                Served::Listening
-            }
-            (Listening::Opening, Heard::OpenFailed(error)) if link == self.listener && error.passes() => {
-                self.state = Listening::OpeningAgain(now.mono + AGAIN);
-                Served::Quiet
-            }
-            (Listening::Opening, Heard::OpenFailed(error)) if link == self.listener => {
-                self.state = Listening::Closed;
-                out.act(link, Action::Close);
-                Served::ListenFailed(error)
+            (_, Heard::Opened(_) | Heard::OpenFailed(_)) if link == self.listener.id() => {
+                let report = self.listener.heard(now, heard, out);
+                self.listened(report, ids, out)
             }
             (Listening::Accepting(pending), Heard::Opened(peer)) if link == *pending => {
                 self.state = Listening::Full;
                 self.next += 1;
-                self.conns.adopt(self.next, make(peer), link);
+                let taken = self.conns.adopt(now, self.next, make(peer), link);
+                debug_assert!(taken.is_ok(), "each number is given once");
                 self.accept(ids, out);
                 Served::Accepted(self.next)
             }
@@ -331,25 +393,17 @@ impl<M: Machine> Serve<M> {
         }
     }
 
-    /// Fires what is due.
-    pub fn tick<E>(&mut self, now: Now, ids: &mut Ids, out: &mut Outputs<E>) {
-        match self.state {
-            Listening::OpeningAgain(at) if at <= now.mono => {
-                self.state = Listening::Opening;
-                out.act(self.listener, Action::Open(Open::Listen(self.address.clone())));
-            }
-            Listening::AcceptingAgain(at) if at <= now.mono => {
-                self.state = Listening::Full;
-                self.accept(ids, out);
-            }
-            Listening::Opening
-            | Listening::OpeningAgain(_)
-            | Listening::Full
-            | Listening::Accepting(_)
-            | Listening::AcceptingAgain(_)
-            | Listening::Closed => {}
+    /// Fires what is due: the children's timers, and those of the listener, whose end may be news.
+    pub fn tick<E>(&mut self, now: Now, ids: &mut Ids, out: &mut Outputs<E>) -> Served {
+        if let Listening::AcceptingAgain(at) = self.state
+            && at <= now.mono
+        {
+            self.state = Listening::Full;
+            self.accept(ids, out);
         }
         self.conns.tick(now);
+        let report = self.listener.tick(now, out);
+        self.listened(report, ids, out)
     }
 
     /// Moves actions up and returns the first event met. Call until `None`.
@@ -365,33 +419,44 @@ impl<M: Machine> Serve<M> {
         match std::mem::replace(&mut self.state, Listening::Closed) {
             Listening::Closed => return,
             Listening::Accepting(pending) => out.act(pending, Action::Close),
-            Listening::Opening
-            | Listening::OpeningAgain(_)
-            | Listening::Full
-            | Listening::AcceptingAgain(_) => {}
+            Listening::Opening | Listening::Full | Listening::AcceptingAgain(_) => {}
         }
-        out.act(self.listener, Action::Close);
+        self.listener.cut(out);
     }
 
     /// The earliest deadline of the listener and of all connections.
     #[must_use]
     pub fn deadline(&self) -> Option<Deadline> {
         let again = match self.state {
-            Listening::OpeningAgain(at) => Some((at, "listen again")),
             Listening::AcceptingAgain(at) => Some((at, "accept again")),
             Listening::Opening | Listening::Full | Listening::Accepting(_) | Listening::Closed => None,
         };
-        crate::machine::soonest(again, self.conns.deadline())
+        soonest(soonest(again, self.listener.deadline()), self.conns.deadline())
+    }
+
+    fn listened<E>(&mut self, report: Report<'_>, ids: &mut Ids, out: &mut Outputs<E>) -> Served {
+        match report {
+            Report::Opened(_) => {
+                self.state = Listening::Full;
+                self.accept(ids, out);
+                Served::Listening
+            }
+            Report::Failed(error) => {
+                self.state = Listening::Closed;
+                Served::ListenFailed(error)
+            }
+            Report::Quiet | Report::Bytes(_) | Report::Stderr(_) | Report::Ended => Served::Quiet,
+        }
     }
 
     fn accept<E>(&mut self, ids: &mut Ids, out: &mut Outputs<E>) {
         if self.state == Listening::Full && self.conns.len() < self.max {
             let link = ids.fresh();
             self.state = Listening::Accepting(link);
-            out.act(link, Action::Open(Open::Accept(self.listener)));
+            out.act(link, Action::Open(Open::Accept(self.listener.id())));
         }
     }
 }
 
-/// The pause after a shortage: descriptors come back when a connection ends.
+/// The pause after a failed accept: descriptors come back when a connection ends.
 const AGAIN: Duration = Duration::from_secs(1);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use agentline_core::{Input, Machine, Now, Output, Refused, StoreFailed, Time};
+use agentline_core::{Input, Machine, Now, Output, Refused, Time};
 
 use crate::given::Given;
 use crate::io::Io;
@@ -124,10 +124,9 @@ impl<M: Machine, W: Watch> Engine<M, W> {
             while let Some(output) = self.machine.poll() {
                 match output {
                     Output::Do(link, action) => self.io.perform(link, action),
-                    Output::Store(store) => {
+                    Output::Store(id, store) => {
                         if let Err(errno) = store::carry_out(&store) {
-                            let failed = StoreFailed { path: &store.path, errno: errno.raw_os_error() };
-                            self.machine.handle(now, Input::StoreFailed(failed));
+                            self.machine.handle(now, Input::StoreFailed(id, errno.raw_os_error()));
                         }
                     }
                     Output::Tell(event) => self.told.push_back(event),

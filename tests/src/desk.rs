@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agentline_core::{
-    Action, Change, Heard, Input, LinkId, Machine, Now, Open, Output, Refused, Store, Time,
+    Action, Change, Heard, Input, LinkId, Machine, Now, Open, Output, Refused, Store, StoreId, Time,
 };
 
 use crate::invariants::{Checked, Checks};
@@ -31,6 +31,8 @@ pub struct Desk<M: Machine> {
     pub closed: Vec<LinkId>,
     /// Its files, and who may read them.
     pub files: BTreeMap<PathBuf, (String, u32)>,
+    /// By which id it stored each file.
+    pub stored_as: BTreeMap<PathBuf, StoreId>,
     /// What it said and nobody has looked at.
     pub events: VecDeque<M::Event>,
     /// Whether it is done.
@@ -52,6 +54,7 @@ impl<M: Machine> Desk<M> {
             shut: Vec::new(),
             closed: Vec::new(),
             files: BTreeMap::new(),
+            stored_as: BTreeMap::new(),
             events: VecDeque::new(),
             ended: false,
         };
@@ -131,15 +134,22 @@ impl<M: Machine> Desk<M> {
         while let Some(output) = self.machine.poll() {
             match output {
                 Output::Do(link, action) => self.perform(link, action),
-                Output::Store(Store { path, change: Change::Put { bytes, mode } }) => {
-                    let text = String::from_utf8(bytes.expose().clone()).expect("files are text");
-                    self.files.insert(path, (text, mode));
-                }
-                Output::Store(Store { path, change: Change::Remove }) => {
-                    self.files.remove(&path);
-                }
+                Output::Store(id, store) => self.store(id, *store),
                 Output::Tell(event) => self.events.push_back(event),
                 Output::End => self.ended = true,
+            }
+        }
+    }
+
+    fn store(&mut self, id: StoreId, Store { path, change }: Store) {
+        match change {
+            Change::Put { bytes, mode } => {
+                self.stored_as.insert(path.clone(), id);
+                let text = String::from_utf8(bytes.expose().clone()).expect("files are text");
+                self.files.insert(path, (text, mode));
+            }
+            Change::Remove => {
+                self.files.remove(&path);
             }
         }
     }

@@ -178,7 +178,7 @@ impl<M: Machine> Checked<M> {
         }
         match output {
             Output::Do(link, action) => self.act(*link, action),
-            Output::Store(_) | Output::Tell(_) => {}
+            Output::Store(..) | Output::Tell(_) => {}
             Output::End => {
                 self.ended = true;
                 for (link, watched) in &self.links {

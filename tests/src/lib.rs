@@ -23,8 +23,10 @@ pub mod scripted;
 pub mod split;
 pub mod toy;
 pub mod transcripts;
+pub mod weigh;
 pub mod world;
 
 pub use dice::Dice;
 pub use invariants::{Audit, Checked, Checks};
+pub use weigh::weigh;
 pub use world::{Faults, Handle, Node, World};

@@ -19,7 +19,7 @@ use agentline_core::machine::soonest;
 use agentline_core::rpc::{RpcError, code};
 use agentline_core::{
     Action, Change, Deadline, Heard, Input, LinkId, Machine, Now, Output, Outputs, Refused, SpawnSpec, Store,
-    Tag, Time,
+    StoreId, Tag, Time,
 };
 use serde::Serialize;
 
@@ -194,7 +194,7 @@ impl Scripted {
                 }
                 Output::Do(_, Action::CloseWrite | Action::Close) | Output::End if stays => {}
                 Output::Do(link, action) => self.out.act(link, action),
-                Output::Store(store) => self.out.store(store),
+                Output::Store(id, store) => self.out.push(Output::Store(id, store)),
                 Output::End => {
                     self.gone = true;
                     self.out.tell(Exits(0));
@@ -289,7 +289,7 @@ impl Scripted {
             "die" => self.wait(Wait::Written(rest.parse().unwrap_or(1))),
             "proof" => {
                 let change = Change::Put { bytes: Vec::from(rest).into(), mode: 0o644 };
-                self.out.store(Store { path: self.start.cwd.join("proof.txt"), change });
+                self.out.store(StoreId::FIRST, Store { path: self.start.cwd.join("proof.txt"), change });
             }
             _ => self.say(now, Speaker::Agent, &format!("echo: {step}")),
         }

@@ -145,7 +145,7 @@ impl<M: Machine<Event: Debug>, A: Fn(&M::Event) -> Vec<M::Command>> Run<M, A> {
                     self.machine.handle(Now::default(), Input::Link(link, heard));
                 }
                 Output::Do(link, action) => self.seen.told.push(format!("{link:?} {action:?}")),
-                Output::Store(store) => self.seen.told.push(format!("{store:?}")),
+                Output::Store(_, store) => self.seen.told.push(format!("{store:?}")),
                 Output::End => self.seen.told.push("End".to_owned()),
                 Output::Tell(event) => {
                     self.seen.told.push(format!("{event:?}"));

@@ -166,7 +166,7 @@ impl Machine for Talk {
                 self.report(now, report);
             }
             Input::Hold(hold) => self.link.hold(now, hold, &mut self.out),
-            Input::Tick | Input::Link(..) | Input::StoreFailed(_) => {}
+            Input::Tick | Input::Link(..) | Input::StoreFailed(..) => {}
         }
         let report = self.link.tick(now, &mut self.out);
         self.report(now, report);

@@ -86,7 +86,7 @@ impl Dialogue {
                     let heard = Heard::Opened(Peer::default());
                     machine.handle(Now::default(), Input::Link(link, heard));
                 }
-                Output::Do(..) | Output::Store(_) | Output::Tell(_) | Output::End => {}
+                Output::Do(..) | Output::Store(..) | Output::Tell(_) | Output::End => {}
             }
         }
     }

@@ -191,7 +191,7 @@ impl Machine for Flooded {
                 self.out.act(A, Action::Close);
                 self.out.end();
             }
-            Input::Tick | Input::Link(..) | Input::StoreFailed(_) => {}
+            Input::Tick | Input::Link(..) | Input::StoreFailed(..) => {}
         }
     }
 

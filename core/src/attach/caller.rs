@@ -50,12 +50,10 @@ impl Machine for Caller {
     type Event = Event;
 
     fn new(now: Now, target: Target) -> Self {
-        let mut client = Nest::default();
-        client.insert((), Client::new(now, target.clone()));
         let mut this = Self {
+            client: Nest::of((), Client::new(now, target.clone())),
             target,
             session: None,
-            client,
             cancellers: Nest::default(),
             last: 0,
             ids: Ids::default(),
@@ -74,7 +72,7 @@ impl Machine for Caller {
                 self.client.hold_all(now, full);
                 self.cancellers.hold_all(now, full);
             }
-            Input::Tick | Input::StoreFailed(_) => {}
+            Input::Tick | Input::StoreFailed(..) => {}
         }
         self.client.tick(now);
         self.cancellers.tick(now);
@@ -101,7 +99,8 @@ impl Machine for Caller {
             Command::Cancel => {
                 let config = canceller::Config { target: self.target.clone(), session: self.session.clone() };
                 self.last += 1;
-                self.cancellers.insert(self.last, Canceller::new(now, config));
+                // The number is new.
+                let _ = self.cancellers.insert(now, self.last, Canceller::new(now, config));
             }
         }
         self.settle(now);

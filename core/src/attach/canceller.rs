@@ -91,7 +91,7 @@ impl Canceller {
         while let Some(output) = self.client.poll() {
             match output {
                 Output::Do(link, action) => self.out.act(link, action),
-                Output::Store(store) => self.out.store(store),
+                Output::Store(id, store) => self.out.push(Output::Store(id, store)),
                 Output::Tell(event) => self.told(now, event),
                 Output::End => self.out.end(),
             }

@@ -198,7 +198,7 @@ impl Role for Client {
     }
 
     fn due(&self) -> Option<Deadline> {
-        self.wire.link.when(self.patience()?).map(|at| (at, "answer"))
+        self.wire.link.due_at(self.patience()?).map(|at| (at, "answer"))
     }
 
     fn parting(&mut self, _: Now, cause: &Cause<Fault>) {

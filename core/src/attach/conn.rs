@@ -256,7 +256,7 @@ mod tests {
         conn.handle(Now::default(), Input::Link(LinkId::FIRST, heard));
         let written = std::iter::from_fn(|| conn.poll()).filter_map(|output| match output {
             Output::Do(_, Action::Write(bytes)) => Some(bytes),
-            Output::Do(..) | Output::Tell(_) | Output::Store(_) | Output::End => None,
+            Output::Do(..) | Output::Tell(_) | Output::Store(..) | Output::End => None,
         });
         written.flatten().collect()
     }

@@ -1,6 +1,6 @@
 //! The session's side: listens, lets in whoever has the token, and hands their prompts to the host.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use super::presence::{Attachment, Record};
 use super::turns::{Injection, PromptId, Turns};
 use super::wire::{AgentInfo, Answer, NOT_ADMITTED, Session};
 use crate::machine::{
-    Address, Change, Deadline, Ids, Input, Machine, Now, OpenError, Output, Outputs, Refused, Store,
-    StoreFailed, Time, soonest,
+    Address, Change, Deadline, Ids, Input, Machine, Now, OpenError, Output, Outputs, Refused, Store, StoreId,
+    Time, soonest,
 };
 use crate::nest::{Serve, Served, Told};
 use crate::rpc::RpcError;
@@ -129,8 +129,15 @@ pub struct Server {
 #[derive(Debug)]
 struct Files {
     socket: PathBuf,
-    token: PathBuf,
-    record: PathBuf,
+    token: File,
+    record: File,
+}
+
+/// A file that is there while the session is.
+#[derive(Debug)]
+struct File {
+    id: StoreId,
+    path: PathBuf,
 }
 
 #[derive(Debug)]
@@ -150,16 +157,20 @@ impl Machine for Server {
     type Command = Command;
     type Event = Event;
 
-    fn new(_: Now, config: Config) -> Self {
+    fn new(now: Now, config: Config) -> Self {
         let Config { socket, token, record, record_file, agent, limits } = config;
         let (mut ids, mut out) = (Ids::default(), Outputs::default());
         let address = Address(socket.clone());
         Self {
-            serve: Serve::new(address, limits.connections, &mut ids, &mut out),
+            serve: Serve::new(now, address, limits.connections, &limits.graces, &mut ids, &mut out),
             turns: Turns::new(&limits),
             house: Arc::new(House { token, agent, limits: limits.link, graces: limits.graces }),
             record,
-            files: Files { token: files::token_file(&socket), record: record_file, socket },
+            files: Files {
+                token: File { id: ids.fresh_store(), path: files::token_file(&socket) },
+                record: File { id: ids.fresh_store(), path: record_file },
+                socket,
+            },
             heartbeat: limits.heartbeat,
             phase: Phase::Opening,
             ids,
@@ -171,17 +182,15 @@ impl Machine for Server {
         match input {
             Input::Link(link, heard) => {
                 let make = |_| Conn::new(now, Arc::clone(&self.house));
-                match self.serve.handle(now, link, heard, &mut self.ids, &mut self.out, make) {
-                    Served::Listening => self.listening(now),
-                    Served::ListenFailed(error) => self.close(now, Why::ListenFailed(error)),
-                    Served::NotOurs | Served::Quiet | Served::Accepted(_) => {}
-                }
+                let served = self.serve.handle(now, link, heard, &mut self.ids, &mut self.out, make);
+                self.served(now, served);
             }
             Input::Hold(full) => self.serve.conns.hold_all(now, full),
-            Input::StoreFailed(failed) => self.store_failed(now, failed),
+            Input::StoreFailed(id, errno) => self.store_failed(now, id, errno),
             Input::Tick => {}
         }
-        self.serve.tick(now, &mut self.ids, &mut self.out);
+        let served = self.serve.tick(now, &mut self.ids, &mut self.out);
+        self.served(now, served);
         self.turns.tick(now);
         if let Phase::Serving { beat } = self.phase
             && beat <= now.mono
@@ -258,6 +267,14 @@ impl Server {
         }
     }
 
+    fn served(&mut self, now: Now, served: Served) {
+        match served {
+            Served::Listening => self.listening(now),
+            Served::ListenFailed(error) => self.close(now, Why::ListenFailed(error)),
+            Served::NotOurs | Served::Quiet | Served::Accepted(_) => {}
+        }
+    }
+
     fn asked(&mut self, now: Now, conn: u32, ask: Ask) {
         let (Ask::Load { session } | Ask::Prompt { session, .. } | Ask::Cancel { session }) = &ask;
         if let Err(error) = self.serves(session.as_deref()) {
@@ -299,7 +316,7 @@ impl Server {
     fn listening(&mut self, now: Now) {
         let mut token = self.house.token.expose().clone().into_bytes();
         token.push(b'\n');
-        self.out.store(put(&self.files.token, token));
+        self.files.token.put(token, &mut self.out);
         self.phase = Phase::Serving { beat: now.mono };
         self.publish(now);
         self.out.tell(Event::Listening(Box::new(Attachment {
@@ -314,18 +331,18 @@ impl Server {
             self.record.busy = self.turns.is_running();
             self.record.attach_socket = Some(self.socket());
             self.record.updated_at = now.unix;
-            self.out.store(put(&self.files.record, self.record.to_bytes()));
+            self.files.record.put(self.record.to_bytes(), &mut self.out);
         }
     }
 
-    fn store_failed(&mut self, now: Now, failed: StoreFailed<'_>) {
+    fn store_failed(&mut self, now: Now, id: StoreId, errno: i32) {
         if !matches!(self.phase, Phase::Serving { .. }) {
             return;
         }
-        if failed.path == self.files.token {
-            self.close(now, Why::TokenFailed { errno: failed.errno });
-        } else if failed.path == self.files.record {
-            self.out.tell(Event::PresenceFailed { errno: failed.errno });
+        if id == self.files.token.id {
+            self.close(now, Why::TokenFailed { errno });
+        } else if id == self.files.record.id {
+            self.out.tell(Event::PresenceFailed { errno });
         }
     }
 
@@ -334,11 +351,11 @@ impl Server {
         let served = matches!(self.phase, Phase::Serving { .. });
         self.phase = Phase::Leaving;
         if served {
-            self.out.store(remove(&self.files.record));
+            self.files.record.remove(&mut self.out);
         }
         self.serve.close(&mut self.out);
         if served {
-            self.out.store(remove(&self.files.token));
+            self.files.token.remove(&mut self.out);
         }
         self.turns.stop();
         while let Some((conn, outcome)) = self.turns.pop() {
@@ -356,10 +373,13 @@ impl Server {
     }
 }
 
-fn put(path: &Path, bytes: Vec<u8>) -> Store {
-    Store { path: path.to_owned(), change: Change::Put { bytes: Secret::new(bytes), mode: 0o600 } }
-}
+impl File {
+    fn put<E>(&self, bytes: Vec<u8>, out: &mut Outputs<E>) {
+        let change = Change::Put { bytes: Secret::new(bytes), mode: 0o600 };
+        out.store(self.id, Store { path: self.path.clone(), change });
+    }
 
-fn remove(path: &Path) -> Store {
-    Store { path: path.to_owned(), change: Change::Remove }
+    fn remove<E>(&self, out: &mut Outputs<E>) {
+        out.store(self.id, Store { path: self.path.clone(), change: Change::Remove });
+    }
 }

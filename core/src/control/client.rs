@@ -185,7 +185,7 @@ impl Role for Client {
 
     fn due(&self) -> Option<Deadline> {
         match self.stage {
-            Stage::Asking { until: Some(until) } => self.wire.link.when(until).map(|at| (at, "answer")),
+            Stage::Asking { until: Some(until) } => self.wire.link.due_at(until).map(|at| (at, "answer")),
             Stage::Asking { until: None } | Stage::Streaming { .. } | Stage::Closing => None,
         }
     }

@@ -346,7 +346,7 @@ mod tests {
             assert!(connection.wire.link.unsent() < 1200, "{}", connection.wire.link.unsent());
             let written = std::iter::from_fn(|| connection.poll()).filter_map(|output| match output {
                 Output::Do(_, Action::Write(bytes)) => Some(bytes),
-                Output::Do(..) | Output::Tell(_) | Output::Store(_) | Output::End => None,
+                Output::Do(..) | Output::Tell(_) | Output::Store(..) | Output::End => None,
             });
             written.flatten().filter(|byte| *byte == b'\n').count()
         };

@@ -55,7 +55,7 @@
 //!             server.command(now, server::Command::Answer(key, answer))?;
 //!         }
 //!         Output::Do(_, Action::Write(bytes)) => written += std::str::from_utf8(&bytes)?,
-//!         Output::Tell(_) | Output::Do(..) | Output::Store(_) | Output::End => {}
+//!         Output::Tell(_) | Output::Do(..) | Output::Store(..) | Output::End => {}
 //!     }
 //! }
 //! assert_eq!(written, "{\"ok\":true,\"requestId\":\"r1\",\"result\":{\"pong\":true}}\n");

@@ -17,8 +17,6 @@ pub struct Server {
     serve: Serve<Connection>,
     ids: Ids,
     stage: Stage,
-    /// Whoever takes our events is full.
-    full: bool,
     config: Arc<Config>,
     out: Outputs<Event>,
 }
@@ -120,10 +118,11 @@ impl Machine for Server {
     type Command = Command;
     type Event = Event;
 
-    fn new(_: Now, config: Config) -> Self {
+    fn new(now: Now, config: Config) -> Self {
         let (mut ids, mut out) = (Ids::default(), Outputs::default());
-        let serve = Serve::new(config.address.clone(), config.connections, &mut ids, &mut out);
-        Self { serve, ids, stage: Stage::Serving, full: false, config: Arc::new(config), out }
+        let serve =
+            Serve::new(now, config.address.clone(), config.connections, &config.graces, &mut ids, &mut out);
+        Self { serve, ids, stage: Stage::Serving, config: Arc::new(config), out }
     }
 
     fn handle(&mut self, now: Now, input: Input<'_>) {
@@ -131,15 +130,13 @@ impl Machine for Server {
             Input::Link(link, heard) => {
                 let make = |peer| Connection::new(now, (peer, Arc::clone(&self.config)));
                 let served = self.serve.handle(now, link, heard, &mut self.ids, &mut self.out, make);
-                self.served(now, served);
+                self.served(served);
             }
-            Input::Hold(full) => {
-                self.full = full;
-                self.serve.conns.hold_all(now, full);
-            }
-            Input::Tick | Input::StoreFailed(_) => {}
+            Input::Hold(full) => self.serve.conns.hold_all(now, full),
+            Input::Tick | Input::StoreFailed(..) => {}
         }
-        self.serve.tick(now, &mut self.ids, &mut self.out);
+        let served = self.serve.tick(now, &mut self.ids, &mut self.out);
+        self.served(served);
         self.settle();
     }
 
@@ -173,12 +170,11 @@ impl Server {
         self.serve.conns.len()
     }
 
-    fn served(&mut self, now: Now, served: Served) {
+    fn served(&mut self, served: Served) {
         match served {
             Served::Listening => self.out.tell(Event::Listening),
             Served::ListenFailed(error) => self.stage = Stage::Stopping(Some(error)),
-            Served::Accepted(connection) => self.serve.conns.hold(now, &connection, self.full),
-            Served::NotOurs | Served::Quiet => {}
+            Served::NotOurs | Served::Quiet | Served::Accepted(_) => {}
         }
     }
 

@@ -200,7 +200,7 @@ fn of_open(error: OpenError) -> Problem {
         "reinstall it: a package's install step may have been blocked"
     } else if error == OpenError::NoInterpreter {
         "install the interpreter that its first line names"
-    } else if error.passes() {
+    } else if error.is_transient() {
         "try again"
     } else {
         return problem;

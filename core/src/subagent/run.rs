@@ -74,10 +74,8 @@ impl Machine for Run {
     fn new(now: Now, config: Config) -> Self {
         let Config { client, setup, session, settings, prompt, policy, timeout, output_limit } = config;
         let evidence = Evidence::of(&client.open);
-        let mut nest = Nest::default();
-        nest.insert((), Client::new(now, client));
         let mut run = Self {
-            client: nest,
+            client: Nest::of((), Client::new(now, client)),
             ids: Ids::default(),
             state: State::Connecting,
             halt: Halt::No,
@@ -102,8 +100,8 @@ impl Machine for Run {
                     self.out.tell(Event::Started(peer));
                 }
             }
-            Input::Hold(hold) => self.client.hold(now, &(), hold),
-            Input::Tick | Input::StoreFailed(_) => {}
+            Input::Hold(hold) => self.client.hold_all(now, hold),
+            Input::Tick | Input::StoreFailed(..) => {}
         }
         self.client.tick(now);
         self.settle(now);

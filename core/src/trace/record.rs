@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -10,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::mask::{self, Masks};
-use crate::machine::{Action, Heard, Input, LinkId, Now, Output, Refused, StoreFailed, Time};
+use crate::machine::{Action, Heard, Input, LinkId, Now, Output, Refused, Store, StoreId, Time};
 use crate::rpc::to_json;
 
 /// The first line of a trace.
@@ -71,7 +70,7 @@ pub enum Dir {
     Tick,
     /// Input: hold events back, or go on; a bool.
     Hold,
-    /// Input: a file could not be stored; its path and the error number.
+    /// Input: a file could not be stored; its id and the error number.
     StoreFailed,
     /// Input: a command of the application.
     Cmd,
@@ -205,8 +204,8 @@ impl Record {
         let (link, dir, body) = match *input {
             Input::Tick => (None, Dir::Tick, Body::Empty),
             Input::Hold(hold) => (None, Dir::Hold, Body::value(&hold)),
-            Input::StoreFailed(StoreFailed { path, errno }) => {
-                (None, Dir::StoreFailed, Body::value(&FailedStore { path: path.into(), errno }))
+            Input::StoreFailed(id, errno) => {
+                (None, Dir::StoreFailed, Body::value(&FailedStore { id, errno }))
             }
             Input::Link(link, heard) => {
                 let (dir, body) = match heard {
@@ -244,7 +243,9 @@ impl Record {
                 Self::new(at, Some(*link), Dir::Out, Body::Bytes(bytes.clone()))
             }
             Output::Do(link, action) => Self::new(at, Some(*link), Dir::Act, Body::value(action)),
-            Output::Store(store) => Self::new(at, None, Dir::Store, Body::value(store)),
+            Output::Store(id, store) => {
+                Self::new(at, None, Dir::Store, Body::value(&NumberedStore { id: *id, store }))
+            }
             Output::Tell(event) => Self::new(at, None, Dir::Event, Body::value(event)),
             Output::End => Self::new(at, None, Dir::End, Body::Empty),
         }
@@ -400,11 +401,16 @@ impl Wire<'_> {
     }
 }
 
-/// A [`StoreFailed`] that owns its path.
+#[derive(Serialize)]
+struct NumberedStore<'a> {
+    id: StoreId,
+    #[serde(flatten)]
+    store: &'a Store,
+}
+
 #[derive(Serialize, Deserialize)]
 pub(super) struct FailedStore {
-    #[serde(with = "super::os")]
-    pub(super) path: PathBuf,
+    pub(super) id: StoreId,
     pub(super) errno: i32,
 }
 

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::mask;
 use super::record::{Damage, Dir, FailedStore, Header, Reader, Record};
-use crate::machine::{Heard, Input, LinkId, Machine, Now, Refused, StoreFailed, Time};
+use crate::machine::{Heard, Input, LinkId, Machine, Now, Refused, Time};
 
 /// Replays a whole file.
 ///
@@ -159,7 +159,6 @@ where
     fn feed(&mut self, record: &Record) -> Result<(), serde_json::Error> {
         self.now = record.at;
         let link = |heard| Input::Link(record.link.unwrap_or(LinkId::FIRST), heard);
-        let failed: FailedStore;
         let input = match record.dir {
             Dir::In => link(Heard::Bytes(record.bytes())),
             Dir::Err => link(Heard::Stderr(record.bytes())),
@@ -173,8 +172,8 @@ where
             Dir::Tick => Input::Tick,
             Dir::Hold => Input::Hold(record.value()?),
             Dir::StoreFailed => {
-                failed = record.value()?;
-                Input::StoreFailed(StoreFailed { path: &failed.path, errno: failed.errno })
+                let FailedStore { id, errno } = record.value()?;
+                Input::StoreFailed(id, errno)
             }
             Dir::Cmd => {
                 self.refused = self.machine.command(self.now, record.value()?).err();

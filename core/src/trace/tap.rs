@@ -106,7 +106,7 @@ where
                 }
                 self.feed(now, input);
             }
-            Input::Tick | Input::Hold(_) | Input::StoreFailed(_) | Input::Link(..) => self.feed(now, input),
+            Input::Tick | Input::Hold(_) | Input::StoreFailed(..) | Input::Link(..) => self.feed(now, input),
         }
     }
 

@@ -1,7 +1,6 @@
 //! A toy machine, recorded and replayed.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -42,7 +41,7 @@ enum Event {
     Garbled(String),
     LoggedIn,
     Complained(String),
-    NotStored(String),
+    NotStored(i32),
     Closed(Box<Obituary>),
 }
 
@@ -63,7 +62,7 @@ impl Machine for Echo {
         match input {
             Input::Tick => {}
             Input::Hold(hold) => self.link.hold(now, hold, &mut self.out),
-            Input::StoreFailed(failed) => self.out.tell(Event::NotStored(failed.to_string())),
+            Input::StoreFailed(_, errno) => self.out.tell(Event::NotStored(errno)),
             Input::Link(_, heard) => self.heard(now, heard),
         }
         self.link.tick(now, &mut self.out);
@@ -205,7 +204,7 @@ impl Run {
                 Output::Tell(Traced::Line(line)) => self.lines.push(line),
                 Output::Tell(Traced::Event(event)) => self.did.push(Output::Tell(event)),
                 Output::Do(link, action) => self.did.push(Output::Do(link, action)),
-                Output::Store(store) => self.did.push(Output::Store(store)),
+                Output::Store(id, store) => self.did.push(Output::Store(id, store)),
                 Output::End => self.did.push(Output::End),
             }
         }
@@ -277,7 +276,7 @@ fn random(seed: u64, password: Option<&str>) -> Run {
                 let leave = dice.below(8) == 0;
                 let _ = run.command(if leave { Command::Leave } else { Command::Say(text.into()) });
             }
-            10 => run.input(Input::StoreFailed(StoreFailed { path: Path::new("/a/中"), errno: 28 })),
+            10 => run.input(Input::StoreFailed(StoreId::FIRST, 28)),
             _ => run.input(dice.pick(&[Input::Tick, Input::Hold(true), Input::Hold(false)])),
         }
     }

@@ -318,7 +318,7 @@ impl Wire {
                 self.leaving = true;
             }
             Input::Link(LinkId::FIRST, Heard::WriteFailed) => self.leaving = true,
-            Input::Link(..) | Input::Tick | Input::Hold(_) | Input::StoreFailed(_) => {}
+            Input::Link(..) | Input::Tick | Input::Hold(_) | Input::StoreFailed(..) => {}
         }
     }
 
@@ -350,7 +350,7 @@ impl Wire {
                 }
             }
             Output::Do(LinkId::FIRST, Action::CloseWrite | Action::Close) => self.leaving = true,
-            Output::Do(..) | Output::Store(_) | Output::Tell(_) | Output::End => {}
+            Output::Do(..) | Output::Store(..) | Output::Tell(_) | Output::End => {}
         }
     }
 

@@ -209,7 +209,7 @@ impl<'a, M: Machine, T: FnMut(M::Event)> Play<'a, M, T> {
             match output {
                 Output::Do(_, Action::Write(_)) => self.writing = true,
                 Output::Do(_, Action::CloseWrite | Action::Close) => self.writing = false,
-                Output::Do(..) | Output::Store(_) => {}
+                Output::Do(..) | Output::Store(..) => {}
                 Output::Tell(event) => (self.told)(event),
                 Output::End => self.ended = true,
             }

@@ -161,7 +161,7 @@ impl<M: Machine> Rig<M> {
                     Ear::Deaf(write) => *write = bytes,
                 },
                 Output::Do(_, action) => self.done.push(format!("{action:?}")),
-                Output::Store(store) => self.done.push(format!("{store:?}")),
+                Output::Store(_, store) => self.done.push(format!("{store:?}")),
                 Output::End => self.done.push("End".to_owned()),
                 Output::Tell(event) => self.told.push(event),
             }

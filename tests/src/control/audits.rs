@@ -41,7 +41,7 @@ impl Audit<Client> for Calls {
             }
             Output::Tell(client::Event::Unexpected { .. } | client::Event::Closed(_))
             | Output::Do(..)
-            | Output::Store(_)
+            | Output::Store(..)
             | Output::End => {}
         }
     }
@@ -85,7 +85,7 @@ impl Audit<Server> for Requests {
             }
             Output::Tell(server::Event::Listening | server::Event::Closed(_))
             | Output::Do(..)
-            | Output::Store(_)
+            | Output::Store(..)
             | Output::End => {}
         }
     }

@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use agentline_core::{Action, Change, Open, Store};
+use agentline_core::{Action, Change, Open, Store, StoreId};
 use rustix::fs::OFlags;
 
 use super::{A, Check, Row, Script, Step, Until, check, file, look, open, row, sh, spawn, write};
@@ -47,7 +47,9 @@ pub(super) fn rows() -> Vec<Row> {
         }),
         row("a stored file is removed, and a missing one is fine", |dir| {
             let path = file(dir.join("record"), "old", 0o600);
-            let remove = |path: &Path| Step::Store(Store { path: path.into(), change: Change::Remove });
+            let remove = |path: &Path| {
+                Step::Store(StoreId::FIRST, Store { path: path.into(), change: Change::Remove })
+            };
             let script = vec![remove(&path), remove(&path)];
             let check = check(move |seen| assert!(!path.exists() && seen.stores_failed.is_empty()));
             (script, check)
@@ -56,14 +58,15 @@ pub(super) fn rows() -> Vec<Row> {
             let folder = dir.join("folder");
             fs::create_dir(&folder).expect("a directory");
             let script = vec![
-                put(folder, "x", 0o600),
-                put(file(dir.join("file"), "", 0o600).join("x"), "x", 0o600),
+                put_as(StoreId::from_number(7), folder, "x", 0o600),
+                put_as(StoreId::from_number(3), file(dir.join("file"), "", 0o600).join("x"), "x", 0o600),
                 look(|_| ()),
             ];
             let dir = dir.to_owned();
             let check = check(move |seen| {
-                let (is_dir, not_dir) = (rustix::io::Errno::ISDIR, rustix::io::Errno::NOTDIR);
-                assert_eq!(seen.stores_failed, [is_dir, not_dir].map(rustix::io::Errno::raw_os_error));
+                let expected = [(7, rustix::io::Errno::ISDIR), (3, rustix::io::Errno::NOTDIR)];
+                let expected = expected.map(|(id, errno)| (StoreId::from_number(id), errno.raw_os_error()));
+                assert_eq!(seen.stores_failed, expected);
                 assert_eq!(fs::read_dir(dir).expect("a directory").count(), 2);
             });
             (script, check)
@@ -184,7 +187,11 @@ fn given(name: &'static str, build: impl FnOnce(&Path) -> ((OwnedFd, OwnedFd), S
 }
 
 fn put(path: PathBuf, content: &str, mode: u32) -> Step {
-    Step::Store(Store { path, change: Change::Put { bytes: content.as_bytes().to_vec().into(), mode } })
+    put_as(StoreId::FIRST, path, content, mode)
+}
+
+fn put_as(id: StoreId, path: PathBuf, content: &str, mode: u32) -> Step {
+    Step::Store(id, Store { path, change: Change::Put { bytes: content.as_bytes().to_vec().into(), mode } })
 }
 
 /// The stream that is given, each half with its other end.

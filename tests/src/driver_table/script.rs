@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agentline_core::{
     Action, Deadline, Exit, Group, Heard, Input, LinkId, Machine, Now, OpenError, Output, Outputs, Peer,
-    Refused, Store, Time,
+    Refused, Store, StoreId, Time,
 };
 
 /// The steps of a row.
@@ -16,7 +16,7 @@ pub enum Step {
     /// Emits an action.
     Do(LinkId, Action),
     /// Changes a file.
-    Store(Store),
+    Store(StoreId, Store),
     /// Goes on when this was heard.
     Until(LinkId, Until),
     /// Asks again and again until nobody is left in the group.
@@ -53,8 +53,8 @@ pub enum Until {
 pub struct Seen {
     /// By link.
     pub links: BTreeMap<LinkId, Log>,
-    /// The error numbers of failed stores.
-    pub stores_failed: Vec<i32>,
+    /// The failed stores, with their error numbers.
+    pub stores_failed: Vec<(StoreId, i32)>,
     /// The step that was not left in time.
     pub stuck: Option<usize>,
 }
@@ -132,7 +132,7 @@ impl Machine for Scripted {
     fn handle(&mut self, now: Now, input: Input<'_>) {
         match input {
             Input::Link(link, heard) => self.keep(link, heard),
-            Input::StoreFailed(failed) => self.seen.stores_failed.push(failed.errno),
+            Input::StoreFailed(id, errno) => self.seen.stores_failed.push((id, errno)),
             // Whoever ticks has performed all there was.
             Input::Tick => self.acted = false,
             Input::Hold(_) => {}
@@ -190,9 +190,9 @@ impl Scripted {
         while let Some(step) = self.next.take().or_else(|| self.steps.next()) {
             match step {
                 Step::Do(link, action) => self.act(link, action),
-                Step::Store(store) => {
+                Step::Store(id, store) => {
                     self.acted = true;
-                    self.out.store(store);
+                    self.out.store(id, store);
                 }
                 Step::Look(_) if self.acted => return self.wait(step, Some(now.mono)),
                 Step::Look(look) => {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agentline_core::machine::soonest;
 use agentline_core::{
-    Action, Change, Deadline, Exit, Heard, Input, LinkId, Machine, Now, Open, Output, Refused, Store, Time,
+    Action, Change, Deadline, Exit, Heard, Input, LinkId, Machine, Now, Open, Output, Refused, Time,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -74,11 +74,9 @@ impl Account {
     fn note<E: Serialize>(&mut self, output: &Output<E>) {
         match output {
             Output::Do(link, action) => self.links.entry(*link).or_default().note(action),
-            Output::Store(Store { path, change: Change::Put { .. } }) => {
-                self.asides.push(format!("stored {}", path.display()));
-            }
-            Output::Store(Store { path, change: Change::Remove }) => {
-                self.asides.push(format!("removed {}", path.display()));
+            Output::Store(_, store) => {
+                let done = if store.change == Change::Remove { "removed" } else { "stored" };
+                self.asides.push(format!("{done} {}", store.path.display()));
             }
             Output::Tell(event) => self.events.push(serde_json::to_value(event).expect("events are data")),
             Output::End => self.events.push("end".into()),

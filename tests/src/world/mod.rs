@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agentline_core::{
-    Address, Exit, Group, Heard, Input, LinkId, Machine, Now, OpenError, Peer, Refused, SpawnSpec,
-    StoreFailed, Time,
+    Address, Exit, Group, Heard, Input, LinkId, Machine, Now, OpenError, Peer, Refused, SpawnSpec, StoreId,
+    Time,
 };
 
 pub use faults::{Faults, Heir, Manners};
@@ -154,7 +154,7 @@ enum Happening {
     WriteFailed(PortId),
     Exited(PortId, Exit),
     Group(PortId),
-    StoreFailed(NodeId, PathBuf),
+    StoreFailed(NodeId, StoreId),
     Dies(ChildId, Exit),
     HeirTalks(ChildId),
     Command(NodeId, Box<dyn Any>),
@@ -382,9 +382,7 @@ impl<'d> World<'d> {
                     self.hear(port, Heard::Group(group));
                 }
             }
-            Happening::StoreFailed(node, path) => {
-                self.feed(node, Input::StoreFailed(StoreFailed { path: &path, errno: NO_SPACE }));
-            }
+            Happening::StoreFailed(node, id) => self.feed(node, Input::StoreFailed(id, NO_SPACE)),
             Happening::Dies(child, exit) => self.die(child, exit),
             Happening::HeirTalks(child) => self.heir_talks(child),
             Happening::Command(node, command) => {
@@ -476,7 +474,7 @@ impl<'d> World<'d> {
         while let Some(wish) = self.seats[node.0].actor.as_mut().and_then(|actor| actor.next(now)) {
             match wish {
                 Wish::Do(link, action) => self.perform(node, link, action),
-                Wish::Store(store) => self.store(node, store),
+                Wish::Store(id, store) => self.store(node, id, store),
                 Wish::Complain(bytes) => self.complain(node, bytes),
                 Wish::End => self.end(node),
             }

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use agentline_core::{Action, Input, LinkId, Machine, Now, Output, Refused, Store, Time};
+use agentline_core::{Action, Input, LinkId, Machine, Now, Output, Refused, Store, StoreId, Time};
 
 use crate::invariants::Checked;
 
@@ -59,7 +59,7 @@ impl<M: Machine> Node<M> {
 /// What a node wants of the world.
 pub(super) enum Wish {
     Do(LinkId, Action),
-    Store(Store),
+    Store(StoreId, Store),
     /// To write this to standard error.
     Complain(Vec<u8>),
     End,
@@ -94,7 +94,7 @@ impl<M: Machine<Command: 'static> + 'static> Actor for Node<M> {
         loop {
             match self.machine.poll()? {
                 Output::Do(link, action) => return Some(Wish::Do(link, action)),
-                Output::Store(store) => return Some(Wish::Store(store)),
+                Output::Store(id, store) => return Some(Wish::Store(id, *store)),
                 Output::End => return Some(Wish::End),
                 Output::Tell(event) => {
                     self.status = (self.exits)(&event).unwrap_or(self.status);

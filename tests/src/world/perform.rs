@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use agentline_core::{Action, Address, Change, Exit, LinkId, Open, OpenError, Signal, SpawnSpec, Store};
+use agentline_core::{
+    Action, Address, Change, Exit, LinkId, Open, OpenError, Signal, SpawnSpec, Store, StoreId,
+};
 
 use super::{Child, ChildId, Happening, Kind, Manners, NodeId, Pipe, PipeId, Port, PortId, Stream, World};
 
@@ -28,9 +30,9 @@ impl World<'_> {
         }
     }
 
-    pub(super) fn store(&mut self, node: NodeId, store: Store) {
+    pub(super) fn store(&mut self, node: NodeId, id: StoreId, store: Store) {
         if self.faults.store_fails(&mut self.dice) {
-            return self.later(Happening::StoreFailed(node, store.path));
+            return self.later(Happening::StoreFailed(node, id));
         }
         match store.change {
             Change::Put { bytes, .. } => {

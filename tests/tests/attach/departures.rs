@@ -147,3 +147,17 @@ fn a_full_host_is_handed_nothing_more() {
     desk.handle(Input::Hold(false));
     assert!(!desk.held[&client]);
 }
+
+#[test]
+fn a_client_that_comes_while_the_host_is_full_is_not_read_either() {
+    let mut desk = serving();
+    desk.handle(Input::Hold(true));
+    let client = desk.connect();
+    assert!(desk.held[&client]);
+    let lines = format!("{HELLO}\n{}\n", prompt(2, &json!("hello")));
+    desk.send(client, lines.as_bytes());
+    assert!(desk.events.is_empty(), "what was read before it took effect is not told yet");
+    desk.handle(Input::Hold(false));
+    assert!(!desk.held[&client]);
+    assert_eq!(desk.received().1, "hello");
+}

@@ -1,8 +1,8 @@
 //! The session's own life: its files, its start, its end.
 
+use agentline_core::OpenError;
 use agentline_core::attach::presence::Attachment;
 use agentline_core::attach::server::Why;
-use agentline_core::{OpenError, StoreFailed};
 
 use super::*;
 
@@ -87,8 +87,8 @@ fn a_session_that_leaves_while_it_starts_leaves_nothing_behind() {
 #[test]
 fn without_its_token_file_nobody_is_served() {
     let mut desk = serving();
-    let failed = StoreFailed { path: Path::new(TOKEN_FILE), errno: 30 };
-    desk.handle(Input::StoreFailed(failed));
+    let token = desk.stored_as[Path::new(TOKEN_FILE)];
+    desk.handle(Input::StoreFailed(token, 30));
     assert_eq!(desk.events.pop_front(), Some(Event::Closed(Why::TokenFailed { errno: 30 })));
     assert!(desk.ended && desk.files.is_empty());
 }
@@ -96,8 +96,8 @@ fn without_its_token_file_nobody_is_served() {
 #[test]
 fn without_its_record_a_session_is_still_served() {
     let mut desk = serving();
-    let failed = StoreFailed { path: Path::new(RECORD), errno: 28 };
-    desk.handle(Input::StoreFailed(failed));
+    let record = desk.stored_as[Path::new(RECORD)];
+    desk.handle(Input::StoreFailed(record, 28));
     assert_eq!(desk.events.pop_front(), Some(Event::PresenceFailed { errno: 28 }));
     let client = desk.enter();
     assert_eq!(desk.ask(client, PING), PONG);

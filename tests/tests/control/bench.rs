@@ -140,7 +140,7 @@ impl<M: Machine> Bench<M> {
             match output {
                 Output::Do(link, action) => self.act(link, action),
                 Output::Tell(event) => self.events.push(event),
-                Output::Store(_) => panic!("nothing is stored here"),
+                Output::Store(..) => panic!("nothing is stored here"),
                 Output::End => self.ended = true,
             }
         }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use agentline_core::control::server::{Command, Config, Event};
 use agentline_core::control::{Answer, ErrorTag, Key, Request, Server};
-use agentline_core::{Address, Heard, Input, Limits, LinkId, OpenError, Output, Refused};
+use agentline_core::{
+    Action, Address, Heard, Input, Limits, LinkId, Machine, Now, Open, OpenError, Output, Peer, Refused,
+};
 use serde_json::json;
 
 use super::bench::{Bench, Dice};
@@ -575,4 +577,27 @@ fn a_trace_can_hold_the_config_and_every_command() {
 #[test]
 fn an_output_is_small() {
     assert!(size_of::<Output<Event>>() <= 64, "{}", size_of::<Output<Event>>());
+}
+
+#[test]
+fn ten_thousand_clients_are_held_with_one_action_each() {
+    const MANY: usize = 10_000;
+    let mut server = Server::new(Now::default(), Config { connections: MANY, ..config() });
+    let mut links = Vec::new();
+    server
+        .handle(Now::default(), Input::Link(LinkId::FIRST, Heard::Opened(Peer { pid: None, uid: Some(ME) })));
+    while let Some(output) = server.poll() {
+        if let Output::Do(link, Action::Open(Open::Accept(_))) = output {
+            server
+                .handle(Now::default(), Input::Link(link, Heard::Opened(Peer { pid: None, uid: Some(ME) })));
+            links.push(link);
+        }
+    }
+    assert_eq!(links.len(), MANY);
+    for hold in [true, false] {
+        server.handle(Now::default(), Input::Hold(hold));
+        let did: Vec<_> = std::iter::from_fn(|| server.poll()).collect();
+        assert!(did.iter().all(|did| matches!(did, Output::Do(_, Action::Read(read)) if *read != hold)));
+        assert_eq!(did.len(), MANY);
+    }
 }

@@ -160,7 +160,7 @@ impl Rig {
             }
             Output::Do(_, Action::Probe) => "probe".to_owned(),
             Output::Do(_, Action::Close) => "close".to_owned(),
-            Output::Store(store) => panic!("{store:?}"),
+            Output::Store(_, store) => panic!("{store:?}"),
             Output::Tell(Heard::Opened) => "opened".to_owned(),
             Output::Tell(Heard::Failed(error)) => format!("failed: {error}"),
             Output::Tell(Heard::Line(line)) => format!("line {}", line.unwrap_or_else(str::to_owned)),

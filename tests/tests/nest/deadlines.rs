@@ -72,7 +72,8 @@ fn agrees_with_a_scan(data: &[u8]) {
         let at = now.mono + Duration::from_millis(dice.below(50) as u64);
         let set = match dice.below(8) {
             0 if nest.get(&key).is_none() => {
-                nest.insert(key, Timer::new(now, Duration::from_millis(10 * dice.below(3) as u64)));
+                let timer = Timer::new(now, Duration::from_millis(10 * dice.below(3) as u64));
+                assert!(nest.insert(now, key, timer).is_ok());
                 continue;
             }
             0..=2 => Set::At(at),
@@ -120,7 +121,7 @@ fn a_child_hears_of_a_hold_once() {
     let mut nest: Nest<usize, Timer> = Nest::default();
     let (mut ids, mut out) = (Ids::default(), Outputs::<()>::default());
     let now = Now::default();
-    nest.insert(0, Timer::new(now, Duration::ZERO));
+    assert!(nest.insert(now, 0, Timer::new(now, Duration::ZERO)).is_ok());
     let mut heard = Vec::new();
     for hold in [true, true, false, false] {
         assert_eq!(nest.command(now, &0, Set::At(now.mono)), Ok(()));

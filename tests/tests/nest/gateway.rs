@@ -61,9 +61,7 @@ impl Machine for Gateway {
             let limits = Limits { unsent_hard: usize::MAX, ..Limits::default() };
             Talk::new(now, Start { how: Some(Open::spawn(spec)), limits, graces: Graces::default() })
         };
-        let (mut talker, mut listener) = (Nest::default(), Nest::default());
-        talker.insert((), child("talker"));
-        listener.insert((), child("listener"));
+        let (talker, listener) = (Nest::of((), child("talker")), Nest::of((), child("listener")));
         let (ids, out) = (Ids::default(), Outputs::default());
         let mut gateway = Self { talker, listener, hold, peak: 0, ids, out };
         gateway.settle(now);

@@ -2,6 +2,7 @@
 
 mod deadlines;
 mod gateway;
+mod holding;
 mod serve;
 mod session;
 
@@ -180,7 +181,7 @@ fn the_links_of_a_child_that_is_gone_are_nobodys() {
     let mut nest = Nest::default();
     let how = Some(Open::Connect(Address("s".into())));
     let start = Start { how, limits: Limits::default(), graces: Graces::default() };
-    nest.insert("child", Talk::new(now, start));
+    assert!(nest.insert(now, "child", Talk::new(now, start)).is_ok());
     while nest.next(&mut ids, &mut out).is_some() {}
     let Some(Output::Do(link, Action::Open(_))) = out.pop() else { panic!("it opens nothing") };
     assert!(nest.handle(now, link, News::OpenFailed(OpenError::NotFound)));

@@ -60,7 +60,7 @@ fn word(output: Output<Event>) -> String {
         Output::Do(link, Action::CloseWrite) => format!("{} end", link.number()),
         Output::Do(link, Action::Close) => format!("{} close", link.number()),
         Output::Do(link, action) => format!("{} {action:?}", link.number()),
-        Output::Store(store) => panic!("{store:?}"),
+        Output::Store(_, store) => panic!("{store:?}"),
         Output::Tell(event) => format!("{event:?}"),
         Output::End => "over".to_owned(),
     }
@@ -114,11 +114,20 @@ fn a_listener_that_the_system_had_no_room_for_is_opened_again() {
     for error in [OpenError::TooManyFiles, OpenError::Busy] {
         rig.hear(LISTENER, News::OpenFailed(error));
         rig.expect("");
-        rig.tick_in(1000);
+        rig.tick_in(200);
         rig.expect("0 listen");
     }
     rig.hear(LISTENER, News::Opened(Peer::default()));
     rig.expect("1 accept 0");
+}
+
+#[test]
+fn a_listener_that_never_opens_is_told_so_within_the_grace() {
+    let machine = Checked::new(Now::default(), (CHECKS, Place("s", 1)));
+    let mut rig = Rig { machine, now: Now::default() };
+    rig.expect("0 listen");
+    rig.tick_in(10_000);
+    rig.expect("0 close, ListenFailed(TimedOut)");
 }
 
 #[test]

@@ -71,6 +71,13 @@ impl Session {
         }
         debug_assert!(self.serve.deadline().is_none_or(|(at, _)| at > now.mono));
     }
+
+    fn served(&mut self, served: Served) {
+        match served {
+            Served::ListenFailed(error) => self.out.tell(Event::ListenFailed(error)),
+            Served::NotOurs | Served::Quiet | Served::Listening | Served::Accepted(_) => {}
+        }
+    }
 }
 
 impl Machine for Session {
@@ -78,21 +85,20 @@ impl Machine for Session {
     type Command = Command;
     type Event = Event;
 
-    fn new(_: Now, Place(path, seats): Place) -> Self {
+    fn new(now: Now, Place(path, seats): Place) -> Self {
         let (mut ids, mut out) = (Ids::default(), Outputs::default());
-        let serve = Serve::new(Address(path.into()), seats, &mut ids, &mut out);
+        let serve = Serve::new(now, Address(path.into()), seats, &Graces::default(), &mut ids, &mut out);
         Self { serve, turn: None, waiting: VecDeque::new(), closing: false, ids, out }
     }
 
     fn handle(&mut self, now: Now, input: Input<'_>) {
         if let Input::Link(link, heard) = input {
             let make = |_| Talk::adopt(&Limits::default(), &Graces::default());
-            match self.serve.handle(now, link, heard, &mut self.ids, &mut self.out, make) {
-                Served::ListenFailed(error) => self.out.tell(Event::ListenFailed(error)),
-                Served::NotOurs | Served::Quiet | Served::Listening | Served::Accepted(_) => {}
-            }
+            let served = self.serve.handle(now, link, heard, &mut self.ids, &mut self.out, make);
+            self.served(served);
         }
-        self.serve.tick(now, &mut self.ids, &mut self.out);
+        let served = self.serve.tick(now, &mut self.ids, &mut self.out);
+        self.served(served);
         self.settle(now);
     }
 
@@ -155,7 +161,7 @@ impl Machine for Hub {
     fn new(now: Now, places: Vec<Place>) -> Self {
         let mut hub = Self { sessions: Nest::default(), ids: Ids::default(), out: Outputs::default() };
         for (key, place) in places.into_iter().enumerate() {
-            hub.sessions.insert(key, Session::new(now, place));
+            assert!(hub.sessions.insert(now, key, Session::new(now, place)).is_ok());
         }
         hub.settle();
         hub

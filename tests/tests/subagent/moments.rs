@@ -90,7 +90,7 @@ impl Hand {
                     self.wrote += &String::from_utf8(bytes).expect("text");
                     self.run.handle(self.now, Input::Link(LinkId::FIRST, Heard::Written));
                 }
-                Output::Do(..) | Output::Store(_) => {}
+                Output::Do(..) | Output::Store(..) => {}
                 Output::Tell(event) => self.events.push(event),
                 Output::End => self.over = true,
             }

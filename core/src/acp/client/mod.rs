@@ -168,7 +168,7 @@ impl Role for Client {
         let asked = self.pending.iter().filter_map(|(_, asked)| asked.patience());
         let cancels = self.sessions.values().filter_map(Session::patience);
         let waits = asked.chain(cancels).chain(self.silence());
-        let own = waits.map(|(until, why)| Some((self.wire.link.when(until)?, why)));
+        let own = waits.map(|(until, why)| Some((self.wire.link.due_at(until)?, why)));
         own.fold(None, soonest)
     }
 
