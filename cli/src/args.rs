@@ -70,6 +70,9 @@ pub(crate) enum Verb {
     Hub(crate::hub::Hub),
     /// Be a scripted agent on stdin and stdout
     DemoAgent(DemoAgent),
+    /// See off the agents of the process that started us, when it has died
+    #[command(hide = true, after_help = "Example: none. It is started by each command that starts an agent.")]
+    Guardian,
     /// Print a completion script for a shell
     #[command(
         after_help = "Example: agentline completions bash > ~/.local/share/bash-completion/completions/agentline"
@@ -93,7 +96,10 @@ Examples:
 Exit codes:
   0 completed  1 failed  2 usage  3 no such agent  5 agent trouble
   6 refused by --permission fail  7 needs a login  124 a clock expired
-  130 cancelled")]
+  130 cancelled
+
+However it ends, the agent's process group is gone afterwards, even if agentline is killed. Tools that left
+the group are found after a kill (Linux), but not those of sudo or with another environment.")]
 pub(crate) struct Run {
     /// The task; `-`, or nothing when stdin is no terminal, reads it from stdin
     #[arg(conflicts_with = "prompt_file")]
@@ -169,6 +175,9 @@ pub(crate) struct Child {
     /// The workspace [default: the current directory]
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+    /// From the end of the agent's input until SIGTERM
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "500ms")]
+    pub(crate) leave_grace: Duration,
     /// Lay a variable over the agent's environment; NAME alone passes ours on
     #[arg(short, long, value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<OsString>,

@@ -3,22 +3,24 @@
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use agentline_blocking::{Driver, guardian};
+use agentline_blocking::Driver;
 use agentline_core::check::{self, Line};
 use agentline_core::discovery::{Environment, Language, inherited};
 use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_core::subagent::{Command, Event, Outcome, Run};
 use agentline_core::{SpawnSpec, Stderr};
-use tempfile::TempDir;
 
 use crate::agents::absolute;
 use crate::args::{Check, Format, Global};
 use crate::failure::Advice;
 use crate::find;
+use crate::guard;
 use crate::output::{Json, Notes, Out, Screen, line};
 use crate::plan::{self, DEMO};
 use crate::prompt::usage;
+use crate::scratch::Scratch;
 use crate::show::nothing;
 use crate::signals::Signals;
 
@@ -26,7 +28,9 @@ use crate::signals::Signals;
 pub(crate) fn run(args: &Check, global: Global, notes: &Notes) -> ExitCode {
     let chosen = choose(args);
     let mut sheet = Sheet::new(global.format(), args.lang.into(), chosen.as_ref().ok(), notes);
-    let done = chosen.and_then(|agent| {
+    let done = chosen.and_then(|mut agent| {
+        let inside = agent.id.clone().map_or_else(|| agent.spec.program.clone(), OsString::from);
+        agent.spec.env.push((plan::INSIDE.into(), inside.into()));
         drive(agent.spec, args.prompt.as_deref(), &mut sheet, notes)
             .map_err(|error| Problem::new(Phase::Spawn, Kind::Internal, error.to_string()))
     });
@@ -38,16 +42,17 @@ pub(crate) fn run(args: &Check, global: Global, notes: &Notes) -> ExitCode {
 
 /// Starts the agent in a folder of its own. When this returns, both are gone.
 fn drive(agent: SpawnSpec, prompt: Option<&str>, sheet: &mut Sheet, notes: &Notes) -> io::Result<()> {
-    guardian::arm();
+    guard::arm(notes);
     // A signal must not end us while the folder is there.
     let signals = Signals::catch()?;
-    let folder = TempDir::with_prefix("agentline-check-")?;
+    let folder = Scratch::new()?;
     let mut config = check::plan(agent, folder.path(), prompt);
-    config.client.graces = plan::graces();
+    config.client.graces = plan::graces(LEAVE);
     let mut driver = Driver::<Run>::new(config)?;
-    signals.on_each(driver.handle(), |run, _| {
+    let mut end = Some(Command::Dispose);
+    signals.on_each(driver.handle(), move |run, _| {
         // Refused when the run is over.
-        let _ = run.command(Command::Dispose);
+        let _ = run.command(end.take().unwrap_or(Command::Hasten));
     })?;
     while let Some(event) = driver.next() {
         let is_result = matches!(event, Event::Finished(_));
@@ -61,6 +66,9 @@ fn drive(agent: SpawnSpec, prompt: Option<&str>, sheet: &mut Sheet, notes: &Note
     }
     Ok(())
 }
+
+/// From the end of the agent's input until SIGTERM.
+const LEAVE: Duration = Duration::from_millis(500);
 
 /// The agent that is checked.
 struct Agent {

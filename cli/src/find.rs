@@ -71,7 +71,9 @@ impl Found {
 
     fn not_found(&self, id: &str) -> Problem {
         let file = self.discovery.folders.manifest(id);
-        if let Some(broken) = self.report.problems.iter().find(|problem| problem.file == file) {
+        // What is wrong with its folder is wrong with it.
+        let concerns = |broken: &Path| broken == file || file.parent() == Some(broken);
+        if let Some(broken) = self.report.problems.iter().find(|problem| concerns(&problem.file)) {
             return missing(broken.text(discovery::Language::English).trim_start_matches("✗ ").to_owned())
                 .hint("mend the manifest");
         }

@@ -10,11 +10,13 @@ mod demo;
 mod driver;
 mod failure;
 mod find;
+mod guard;
 mod hub;
 mod output;
 mod plan;
 mod prompt;
 mod run;
+mod scratch;
 mod show;
 mod signals;
 
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Verb::Attach(verb) => attach::run(verb, cli.global, &notes),
         Verb::Hub(verb) => hub::run(verb, cli.global, &notes),
         Verb::DemoAgent(args) => demo::serve(args),
+        Verb::Guardian => guard::serve(),
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "agentline", &mut script);

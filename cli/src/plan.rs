@@ -76,7 +76,7 @@ impl Task {
             settings: settings(args),
             policy: policy(args.permission),
             timeout: args.timeout,
-            ..Config::new(client(spec, timeouts), setup, self.prompt)
+            ..Config::new(client(spec, timeouts, args.child.leave_grace), setup, self.prompt)
         };
         Ok(Plan { config, whose, secrets })
     }
@@ -106,6 +106,8 @@ pub(crate) fn spawn(args: &Child, variables: Variables, start: &mut Start) -> Re
     start.withheld = withheld.map(|name| name.to_string_lossy().into_owned()).collect();
     let secrets = given.iter().map(|(_, value)| value.as_encoded_bytes().to_vec().into()).collect();
     env.extend(given.into_iter().map(|(name, value)| (name, value.into())));
+    let inside = start.agent.as_deref().unwrap_or(&start.name);
+    env.insert(INSIDE.into(), OsString::from(inside).into());
     let env = env.into_iter().collect();
     Ok(Spawn { spec: SpawnSpec { program, args, cwd, env, stderr: Stderr::Pipe }, whose, secrets })
 }
@@ -181,7 +183,7 @@ pub(crate) fn ourselves() -> Result<OsString, Problem> {
 }
 
 /// A client that starts that child.
-pub(crate) fn client(spec: SpawnSpec, timeouts: Timeouts) -> client::Config {
+pub(crate) fn client(spec: SpawnSpec, timeouts: Timeouts, leave: Duration) -> client::Config {
     client::Config {
         info: Some(Implementation {
             name: "agentline".into(),
@@ -189,14 +191,14 @@ pub(crate) fn client(spec: SpawnSpec, timeouts: Timeouts) -> client::Config {
             version: env!("CARGO_PKG_VERSION").into(),
         }),
         timeouts,
-        graces: graces(),
+        graces: graces(leave),
         ..client::Config::new(Open::spawn(spec))
     }
 }
 
-/// How long a child has to leave.
-pub(crate) fn graces() -> Graces {
-    Graces { eof: EOF, term: TERM, ..Graces::default() }
+/// How long a child has to leave; that long from the end of its stdin until SIGTERM.
+pub(crate) fn graces(leave: Duration) -> Graces {
+    Graces { eof: leave, term: TERM, ..Graces::default() }
 }
 
 fn settings(args: &Run) -> Vec<Setting> {
@@ -232,9 +234,9 @@ pub(crate) const fn about(permission: Option<Permission>) -> &'static str {
     }
 }
 
+/// The variable by which a program knows that an agent started it, and which.
+pub(crate) const INSIDE: &str = "AGENTLINE_INSIDE";
 /// The id of the demo agent.
 pub(crate) const DEMO: &str = "demo";
-/// From the end of its stdin until SIGTERM (spec/cli).
-const EOF: Duration = Duration::from_millis(1500);
 /// From SIGTERM until SIGKILL (spec/cli).
 const TERM: Duration = Duration::from_secs(2);

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
-use agentline_blocking::guardian;
 use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_core::subagent::{Command, Policy, Run};
 use agentline_core::trace::{Recording, Tap, Tapped, Traced};
@@ -20,6 +19,7 @@ use crate::args::{self, Format, Global};
 use crate::ask::Asker;
 use crate::driver::{Driver, Handle};
 use crate::failure::Advice;
+use crate::guard;
 use crate::output::{Json, Notes, Screen, Start, Text};
 use crate::plan::{Plan, Task, about};
 use crate::show::Show;
@@ -72,7 +72,7 @@ fn drive(
     let asks = config.policy == Policy::Ask;
     let recording =
         trace.is_some().then(|| Recording { channel: "acp".into(), role: "subagent".into(), secrets });
-    guardian::arm();
+    guard::arm(notes);
     let mut driver = Driver::<Tap<Run>>::new(args.runtime, Tapped { config, recording })?;
     obey_signals(driver.handle(), notes.clone(), Arc::clone(ends))?;
     if asks {
@@ -94,14 +94,18 @@ fn drive(
 
 /// Ctrl-C cancels, and once more it does not wait; what else wants our end gets it.
 fn obey_signals(run: Handle<Tap<Run>>, notes: Notes, ends: Arc<AtomicU8>) -> io::Result<()> {
-    let mut says =
-        ["◦ cancelling; Ctrl-C again does not wait for the agent", "◦ ending the agent"].into_iter();
+    let mut first = true;
     signals::on_each(run, move |run, ask| {
         // Refused when the run is over.
         let _ = match ask {
+            Ask::Interrupt if std::mem::take(&mut first) && run.command(Command::Cancel).is_ok() => {
+                notes.over("◦ cancelling; Ctrl-C again does not wait for the agent");
+                Ok(())
+            }
+            // Also when there is nothing to cancel any more, and the agent takes its time.
             Ask::Interrupt => {
-                notes.over(says.next().unwrap_or_default());
-                run.command(Command::Cancel)
+                notes.over("◦ ending the agent");
+                run.command(Command::Hasten)
             }
             Ask::Terminate | Ask::HangUp => {
                 ends.store(if ask == Ask::Terminate { 143 } else { 129 }, Ordering::Relaxed);

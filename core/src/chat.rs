@@ -87,6 +87,8 @@ pub enum Command {
     Finish,
     /// Leaves now. A running turn is aborted.
     Shutdown,
+    /// The same, and the child is not waited for: SIGTERM at once, SIGKILL 0.2 s later. Also taken while we leave.
+    Hasten,
 }
 
 /// What the application is told.
@@ -220,8 +222,10 @@ impl Machine for Chat {
     }
 
     fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
-        if matches!(self.state, State::Leaving(_) | State::Over) {
-            return Err(Refused::Closed);
+        match (&self.state, &command) {
+            (State::Leaving(_), Command::Hasten) => {}
+            (State::Leaving(_) | State::Over, _) => return Err(Refused::Closed),
+            _ => {}
         }
         match command {
             Command::Say(_) | Command::Finish if self.keyboard == Keyboard::Ended => {
@@ -237,6 +241,12 @@ impl Machine for Chat {
             }
             Command::Finish => self.keyboard = Keyboard::Ended,
             Command::Shutdown => self.leave(now, None),
+            Command::Hasten => {
+                if !matches!(self.state, State::Leaving(_)) {
+                    self.leave(now, None);
+                }
+                self.client.command(now, &(), client::Command::Hasten)?;
+            }
         }
         self.settle(now);
         Ok(())

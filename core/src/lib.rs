@@ -110,6 +110,7 @@ pub mod rpc;
 pub mod secret;
 pub mod subagent;
 pub mod trace;
+pub mod trust;
 
 pub use closed::{Cause, Closed};
 pub use limits::{Graces, Limits};

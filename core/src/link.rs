@@ -301,6 +301,25 @@ impl Link {
         }
     }
 
+    /// Leaves for an owner who waits no longer: SIGTERM at once, SIGKILL [`HASTE`] later. What is left of the ladder
+    /// is shortened when the link is leaving already.
+    pub fn hasten<E>(&mut self, now: Now, out: &mut Outputs<E>) {
+        let Graces { flush, eof, term, .. } = &mut self.graces;
+        (*flush, *eof, *term) = ((*flush).min(FIRST_LOOK), (*eof).min(FIRST_LOOK), (*term).min(HASTE));
+        self.leave(now, out);
+        if matches!(self.phase, Phase::Flushing { .. }) {
+            self.end_stdin(now, out);
+        }
+        let Phase::Leaving { until } = &mut self.phase else { return };
+        match (self.rung, &self.life) {
+            // Whether anybody is left to signal is being looked up.
+            (Rung::Own | Rung::Eof, Life::Exited(..)) => *until = (*until).min(now.mono + FIRST_LOOK),
+            (Rung::Own | Rung::Eof, _) => self.next_rung(now, out),
+            (Rung::Term, _) => *until = (*until).min(now.mono + HASTE),
+            (Rung::Kill, _) => {}
+        }
+    }
+
     /// Ends the link at once: what is unsent is lost, and nothing that the peer still says matters.
     pub fn cut<E>(&mut self, out: &mut Outputs<E>) {
         if !self.is_closed() {
@@ -592,6 +611,8 @@ impl Link {
 
 /// After this the system is asked again for what it was short of.
 const OPEN_AGAIN: Duration = Duration::from_millis(200);
+/// From SIGTERM until SIGKILL for whoever is in haste: what an agent takes that has nothing to save.
+const HASTE: Duration = Duration::from_millis(200);
 /// The pause after the first look for a living group; each further one doubles it.
 const FIRST_LOOK: Duration = Duration::from_millis(15);
 /// The longest pause between two looks.

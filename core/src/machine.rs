@@ -292,6 +292,9 @@ pub enum OpenError {
     /// We may not use what is there.
     #[error("permission denied")]
     Denied,
+    /// A child was to be guarded, and the guardian is gone. Without one it could outlive this process.
+    #[error("no guardian can be started, and without one the child could outlive us")]
+    Unguarded,
     /// It took longer than the limit.
     #[error("timed out")]
     TimedOut,

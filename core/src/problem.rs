@@ -171,7 +171,7 @@ impl Kind {
                 Self::Unreachable
             }
             OpenError::TimedOut => Self::Timeout,
-            OpenError::Unsupported | OpenError::System(_) => Self::Internal,
+            OpenError::Unguarded | OpenError::Unsupported | OpenError::System(_) => Self::Internal,
         }
     }
 }

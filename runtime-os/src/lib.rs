@@ -8,6 +8,7 @@
 //! A runtime brings a [`Watch`], calls [`Engine::ready`] when a descriptor is ready and [`Engine::tick`] when
 //! the deadline has come. Nothing here decides: whatever the system says becomes an input of the machine.
 
+mod birth;
 mod engine;
 mod errno;
 mod given;
@@ -20,6 +21,7 @@ mod providers;
 pub mod socket;
 pub mod store;
 mod stream;
+pub mod trust;
 mod watch;
 
 pub use engine::{Batch, Engine};

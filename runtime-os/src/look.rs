@@ -10,6 +10,8 @@ use std::time::Duration;
 use agentline_core::discovery::{self, Discovery, Look, Names, Report, Snapshot, Step, Unfit};
 use rustix::fs::Access;
 
+use crate::trust;
+
 /// The agents of this machine.
 #[must_use]
 pub fn discover(discovery: &Discovery) -> Report {
@@ -39,6 +41,10 @@ fn look_at(look: Look, seen: &mut Snapshot) {
         Look::File { path, limit } => {
             let bytes = read(&path, limit);
             seen.file(path, bytes);
+        }
+        Look::Trust { path, home } => {
+            let trust = trust::check(&path, Some(&home));
+            seen.trust(path, trust);
         }
         Look::Program(path) => {
             let program = program(&path);

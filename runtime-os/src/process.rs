@@ -1,11 +1,11 @@
-//! Children: found, started in a process group of their own, signalled as a group, reaped.
+//! Children: found, started in a session of their own, signalled as a group, reaped.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -16,6 +16,7 @@ use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions};
 
+use crate::birth::{Ear, Image, become_image};
 use crate::errno::{errno, spawn_error};
 use crate::guardian;
 
@@ -69,28 +70,30 @@ pub(crate) struct Spawned {
     pub(crate) exit: OwnedFd,
 }
 
-/// Starts a child with exactly the environment given, at the head of a group of its own.
+/// Starts a child with exactly the environment given, and the guardian's mark if there is one, at the head of a
+/// session of its own: it has no terminal, whoever has ours.
 pub(crate) fn spawn(spec: &SpawnSpec) -> Result<Spawned, OpenError> {
     if !can_enter(&spec.cwd) {
         return Err(OpenError::BadDirectory);
     }
     let program = find(&spec.program, search_path(spec))?;
-    let spawned = Command::new(program)
-        .arg0(&spec.program)
-        .args(&spec.args)
-        .current_dir(&spec.cwd)
-        .env_clear()
-        .envs(spec.env.iter().map(|(name, value)| (name, value.expose())))
-        .process_group(0)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(match spec.stderr {
-            Stderr::Inherit => Stdio::inherit(),
-            Stderr::Pipe => Stdio::piped(),
-            Stderr::Null => Stdio::null(),
-        })
-        .spawn();
-    let mut process = spawned.map_err(|error| spawn_error(errno(&error)))?;
+    let spawned = guardian::witness(|post| {
+        let env = spec.env.iter().map(|(name, value)| (&**name, value.expose().as_os_str()));
+        let mark = post.map(|post| (OsStr::new(guardian::MARK), OsStr::new(&post.mark)));
+        let args = std::iter::once(&spec.program).chain(&spec.args).map(|arg| &**arg);
+        let image = Image::new(program.as_os_str(), args, env.chain(mark))?;
+        let mut command = Command::new(&program);
+        command.current_dir(&spec.cwd).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(
+            match spec.stderr {
+                Stderr::Inherit => Stdio::inherit(),
+                Stderr::Pipe => Stdio::piped(),
+                Stderr::Null => Stdio::null(),
+            },
+        );
+        become_image(&mut command, image, post.map(|post| Ear::clone(&post.ear)));
+        command.spawn()
+    });
+    let mut process = spawned?;
     let (stdin, stdout, stderr) = (process.stdin.take(), process.stdout.take(), process.stderr.take());
     let child = Child::new(process);
     let pipes = || {
@@ -156,7 +159,6 @@ enum Life {
 impl Child {
     fn new(process: std::process::Child) -> Self {
         let group = Pid::from_child(&process);
-        guardian::watch(group);
         Self { group, life: Life::Running(process) }
     }
 
@@ -228,17 +230,25 @@ fn lives(group: Pid) -> bool {
     rustix::process::test_kill_process_group(group) != Err(Errno::SRCH) && !only_zombies(group)
 }
 
-/// Looks through `/proc`; `false` where there is none.
+/// `false` where there is no `/proc`.
 fn only_zombies(group: Pid) -> bool {
-    let Ok(processes) = fs::read_dir("/proc") else { return false };
-    let group = group.as_raw_nonzero().to_string();
-    !processes.flatten().any(|process| {
-        let stat = fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+    members().is_some_and(|mut members| members.all(|(_, of)| of != group))
+}
+
+/// Everybody who is no zombie, and the group of each; `None` where there is no `/proc`.
+pub(crate) fn members() -> Option<impl Iterator<Item = (Pid, Pid)>> {
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let pid = |text: &str| text.parse().ok().and_then(Pid::from_raw);
+    let mut members = processes.filter_map(move |process| {
+        let stat = fs::read_to_string(process.path().join("stat")).ok()?;
         // pid (name) state ppid pgrp …, and the name may hold anything.
-        let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
-        let (state, pgrp) = (fields.next(), fields.nth(1));
-        pgrp == Some(&group) && !matches!(state, Some("Z" | "X"))
-    })
+        let mut fields = stat.rsplit(") ").next()?.split(' ');
+        let (state, group) = (fields.next()?, pid(fields.nth(1)?)?);
+        Some((pid(process.file_name().to_str()?)?, group)).filter(|_| !matches!(state, "Z" | "X"))
+    });
+    // A `/proc` without processes is none, such as the one of a system that has another by that name.
+    let first = members.next()?;
+    Some(std::iter::once(first).chain(members))
 }
 
 /// Reaps a child that was killed. One thread for all of them, and only while there are any.

@@ -74,6 +74,36 @@ pub(crate) fn listen(address: &Address) -> Result<(OwnedFd, Place), OpenError> {
     Ok((socket, place))
 }
 
+/// Removes a socket of ours at which nobody listens any more, and the file of that name beside it; whether nothing of
+/// the socket is left. Only in a folder that is ours alone, under the start lock, so nobody is about to listen.
+#[must_use]
+pub fn sweep(socket: &Path, beside: &OsStr) -> bool {
+    let (Some(name), Some(folder)) = (socket.file_name(), socket.parent()) else { return false };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = match rustix::fs::open(folder, flags, Mode::empty()) {
+        Ok(directory) => directory,
+        Err(errno) => return errno == Errno::NOENT,
+    };
+    let is_ours = |found: &Stat| found.st_uid == us();
+    let is_private = |found: Stat| is_ours(&found) && !Mode::from_raw_mode(found.st_mode).intersects(OTHERS);
+    if !rustix::fs::fstat(&directory).is_ok_and(is_private)
+        || rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive).is_err()
+    {
+        return false;
+    }
+    match place::verdict(true, look(&directory, name, &Address(socket.to_owned()))) {
+        Verdict::Bind => {}
+        Verdict::Replace if rustix::fs::unlinkat(&directory, name, AtFlags::empty()).is_ok() => {}
+        Verdict::Replace | Verdict::Refuse(_) => return false,
+    }
+    let found = rustix::fs::statat(&directory, beside, AtFlags::SYMLINK_NOFOLLOW);
+    let is_file = |found: &Stat| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+    if found.is_ok_and(|found| is_ours(&found) && is_file(&found)) {
+        let _ = rustix::fs::unlinkat(&directory, beside, AtFlags::empty());
+    }
+    true
+}
+
 /// The name of a socket of ours. Dropped, it is unlinked, unless the name is somebody else's by now.
 pub(crate) struct Place {
     directory: OwnedFd,
@@ -141,6 +171,8 @@ fn is_socket(path: &Path) -> bool {
 
 /// Read and write for the owner.
 const OURS: Mode = Mode::RUSR.union(Mode::WUSR);
+/// Every permission of everybody else.
+const OTHERS: Mode = Mode::RWXG.union(Mode::RWXO);
 /// Connections that may wait to be accepted: what Linux grants by default at most was 128 for decades.
 const BACKLOG: i32 = 128;
 

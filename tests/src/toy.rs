@@ -48,6 +48,8 @@ pub enum Say {
     Lines(Vec<String>),
     /// Leave.
     Leave,
+    /// Leave without waiting.
+    Hasten,
 }
 
 /// What is heard at one end.
@@ -174,8 +176,10 @@ impl Machine for Talk {
     }
 
     fn command(&mut self, now: Now, say: Say) -> Result<(), Refused> {
-        if self.stage != Stage::Talking {
-            return Err(Refused::Closed);
+        match self.stage {
+            Stage::Talking => {}
+            Stage::Leaving if say == Say::Hasten => {}
+            Stage::Leaving | Stage::Over => return Err(Refused::Closed),
         }
         match say {
             Say::Line(line) => self.link.line(|buf| buf.extend_from_slice(line.as_bytes())),
@@ -185,6 +189,10 @@ impl Machine for Talk {
                 }
             }
             Say::Leave => self.leave(now),
+            Say::Hasten => {
+                self.leave(now);
+                self.link.hasten(now, &mut self.out);
+            }
         }
         self.settle(now);
         Ok(())

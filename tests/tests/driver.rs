@@ -11,7 +11,7 @@ use agentline_core::{
 };
 use agentline_smol::spawn;
 use agentline_tests::driver_table::whole::stubborn;
-use agentline_tests::driver_table::{A, Script, Scripted, Step, Until, Witness, sh};
+use agentline_tests::driver_table::{A, Release, Script, Scripted, Step, Until, Witness, sh};
 use smol::future::{or, zip};
 use smol::stream::StreamExt;
 use tempfile::TempDir;
@@ -129,20 +129,24 @@ fn smol_no_clock_of_a_peer_runs_while_the_application_is_away() {
 #[test]
 fn blocking_dropping_the_driver_kills_the_group() {
     let (dir, mut witness) = place();
+    let release = Release::new(dir.path());
     let driver = Driver::<Scripted>::new(stubborn(dir.path())).unwrap();
     let handle = driver.handle();
     witness.wait_for(5);
     drop(driver);
-    assert_eq!(witness.last_words(), "");
     assert_eq!(handle.command(say("")), Err(Refused::Closed));
+    release.let_go();
+    assert_eq!(witness.last_words(), "");
 }
 
 #[test]
 fn smol_dropping_the_driver_kills_the_group_and_ends_the_events() {
     let (dir, mut witness) = place();
+    let release = Release::new(dir.path());
     let (mut events, driver) = spawn::<Scripted>(stubborn(dir.path()));
     witness.wait_for(5);
     drop(driver);
+    release.let_go();
     assert_eq!(witness.last_words(), "");
     assert_eq!(events.command(say("")), Err(Refused::Closed));
     assert!(smol::block_on(events.next()).is_none());

@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::io::{Write, pipe};
 use std::process::{Command, Stdio};
+use std::thread;
 
-use agentline_tests::driver_table::{RUNTIMES, Witness};
+use agentline_tests::driver_table::{RUNTIMES, Release, Witness};
 use tempfile::TempDir;
 
 fn host(runtime: &str, args: &[&str]) -> Command {
@@ -65,15 +66,20 @@ fn a_full_stdout_fails_the_write() {
 }
 
 #[test]
-fn no_child_outlives_a_sudden_death() {
-    for (runtime, _) in RUNTIMES {
-        let dir = TempDir::new().unwrap();
-        let witness = Witness::new(&dir.path().join("witness"));
-        let status = host(runtime, &["sudden-death", dir.path().to_str().unwrap()])
-            .stdin(Stdio::null())
-            .status()
-            .unwrap();
-        assert_eq!(status.code(), None, "{runtime}");
-        assert_eq!(witness.last_words(), "held\n", "{runtime}");
-    }
+fn a2_no_child_outlives_a_sudden_death() {
+    thread::scope(|scope| {
+        for (runtime, _) in RUNTIMES {
+            scope.spawn(move || {
+                let dir = TempDir::new().unwrap();
+                let _release = Release::new(dir.path());
+                let witnesses = ["witness", "second"].map(|name| Witness::new(&dir.path().join(name)));
+                let status = host(runtime, &["sudden-death", dir.path().to_str().unwrap()])
+                    .stdin(Stdio::null())
+                    .status()
+                    .unwrap();
+                assert_eq!(status.code(), None, "{runtime}");
+                assert_eq!(witnesses.map(Witness::last_words), ["held\n"; 2], "{runtime}");
+            });
+        }
+    });
 }

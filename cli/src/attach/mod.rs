@@ -1,5 +1,6 @@
 //! `agentline attach …`: speak into a session that runs in another terminal.
 
+pub(crate) mod leftovers;
 mod peer;
 
 use std::io::{self, IsTerminal, Read};

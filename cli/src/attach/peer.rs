@@ -16,6 +16,8 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use serde::Serialize;
 
+use super::leftovers;
+use crate::chat::host::exposed;
 use crate::output::plain;
 use crate::prompt::usage;
 
@@ -56,13 +58,14 @@ impl Peers {
             (None, None) => "HOME",
         };
         let folder = live_dir(cache.as_deref(), agentica.as_deref(), &home);
+        agentline_os::trust::check(&folder, None).map_err(|untrusted| exposed(&untrusted))?;
+        leftovers::sweep(&folder);
         let files = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let records = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
         let mut records: Vec<Record> = records.filter_map(|path| read_record(&path)).collect();
         records.sort_by(|a, b| a.peer_id.cmp(&b.peer_id));
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let found = records.into_iter().map(|record| {
-            let liveness = record.liveness(now, is_running);
+            let liveness = record.liveness(now(), is_running);
             (record, liveness)
         });
         Ok(Self { folder, chosen_by, found: found.collect() })
@@ -190,7 +193,7 @@ fn read_token(path: &Path) -> Result<Secret<String>, Problem> {
     file.token().map_err(|unfit| of(&unfit))
 }
 
-fn read_record(path: &Path) -> Option<Record> {
+pub(super) fn read_record(path: &Path) -> Option<Record> {
     let mut bytes = Vec::new();
     open(path).ok()?.take(RECORD).read_to_end(&mut bytes).ok()?;
     Record::read(&bytes).ok()
@@ -201,7 +204,12 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
 }
 
-fn is_running(pid: u32) -> bool {
+/// Since the Unix epoch.
+pub(super) fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+pub(super) fn is_running(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| matches!(rustix::process::test_kill_process(pid), Ok(()) | Err(Errno::PERM)))
 }

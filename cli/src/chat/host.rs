@@ -6,9 +6,35 @@ use std::path::{Path, PathBuf};
 
 use agentline_core::attach::presence::Record;
 use agentline_core::attach::{AgentInfo, Limits, files, server};
+use agentline_core::problem::{Kind, Phase, Problem};
+use agentline_core::trust::Untrusted;
+
+use crate::attach::leftovers;
 
 /// Whether the user wants that, and how it is done.
-pub(crate) fn attach(flag: bool, cwd: &str) -> io::Result<Option<server::Config>> {
+///
+/// # Errors
+///
+/// There is no place for it that nobody else can change.
+pub(crate) fn attach(flag: bool, cwd: &str) -> Result<Option<server::Config>, Problem> {
+    let config =
+        config(flag, cwd).map_err(|error| Problem::new(Phase::Spawn, Kind::Internal, error.to_string()))?;
+    for place in config.iter().flat_map(|config| [&config.socket, &config.record_file]) {
+        let folder = place.parent().unwrap_or(place);
+        agentline_os::trust::check(folder, None).map_err(|untrusted| exposed(&untrusted))?;
+    }
+    if let Some(live) = config.as_ref().and_then(|config| config.record_file.parent()) {
+        leftovers::sweep(live);
+    }
+    Ok(config)
+}
+
+/// A folder of sockets or records that others could change.
+pub(crate) fn exposed(untrusted: &Untrusted) -> Problem {
+    Problem::new(Phase::Connect, Kind::Unreachable, format!("not private: {untrusted}"))
+}
+
+fn config(flag: bool, cwd: &str) -> io::Result<Option<server::Config>> {
     let variable = std::env::var_os("AGENTICA_ATTACH_ENABLED");
     if !flag && !files::is_enabled(variable.as_deref(), false) {
         return Ok(None);
@@ -24,13 +50,14 @@ pub(crate) fn attach(flag: bool, cwd: &str) -> io::Result<Option<server::Config>
 
     let [peer_id, name] = [random()?, random()?];
     let peer_id = files::peer_id(u32::from_le_bytes(peer_id));
-    let record = Record {
+    let mut record = Record {
         name: files::peer_name(Path::new(cwd), name[0]),
         pid: Some(std::process::id()),
         cwd: cwd.to_owned(),
         peer_id: peer_id.clone(),
         ..Record::default()
     };
+    leftovers::sign(&mut record);
     Ok(Some(server::Config {
         socket: files::socket_file(&std::path::absolute(attach_dir)?, &peer_id),
         token: files::token(random()?),

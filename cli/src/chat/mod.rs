@@ -1,6 +1,6 @@
 //! `agentline chat`: talk to an agent, line by line, and let others speak into it.
 
-mod host;
+pub(crate) mod host;
 mod keyboard;
 
 use std::io::{self, BufRead, IsTerminal};
@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use agentline_blocking::{Driver, Handle, guardian};
+use agentline_blocking::{Driver, Handle};
 use agentline_core::Refused;
 use agentline_core::acp::client::Timeouts;
 use agentline_core::acp::session::SessionSetup;
@@ -24,6 +24,7 @@ use agentline_core::subagent::{self, Finished, Policy};
 use crate::args::{Child, Format, Global};
 use crate::attach::Peers;
 use crate::failure::{Advice, Whose, explain};
+use crate::guard;
 use crate::output::{Json, Notes, Screen, Start, Text};
 use crate::plan::{self, Spawn};
 use crate::prompt;
@@ -60,16 +61,16 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
     // A terminal that cannot move its cursor is read like a pipe.
     let keyboard = if edits { Keyboard::new(notes.paint()).ok() } else { None };
 
-    let attach = host::attach(args.attachable, &start.cwd).map_err(|error| internal(&error))?;
+    let attach = host::attach(args.attachable, &start.cwd)?;
     let timeouts = Timeouts { cancel: Some(CANCEL), ..Timeouts::default() };
     let config = Config {
-        client: plan::client(spec, timeouts),
+        client: plan::client(spec, timeouts, args.child.leave_grace),
         setup: SessionSetup::in_directory(start.cwd.clone()),
         policy: if keyboard.is_some() { Policy::Ask } else { Policy::Reject },
         attach,
         limits: Limits::default(),
     };
-    guardian::arm();
+    guard::arm(notes);
     let driver = Driver::<Chat>::new(config).map_err(|error| internal(&error))?;
     let ends = Arc::new(AtomicU8::new(OPEN));
     obey_signals(driver.handle(), Arc::clone(&ends)).map_err(|error| internal(&error))?;
@@ -249,10 +250,15 @@ fn enter(line: &str, chat: &Handle<Chat>, notes: &Notes) -> Result<(), Refused> 
 fn interrupt(chat: &Handle<Chat>, notes: &Notes, ends: &AtomicU8) -> Result<(), Refused> {
     match chat.command(Command::Cancel) {
         Ok(()) => notes.line("◦ cancelling; Ctrl-C again ends the agent"),
-        Err(Refused::NotReady | Refused::Busy) => {
+        Err(Refused::NotReady) => {
             ends.store(INTERRUPTED, Ordering::Relaxed);
             return chat.command(Command::Shutdown);
         }
+        Err(Refused::Busy) => {
+            ends.store(INTERRUPTED, Ordering::Relaxed);
+            return chat.command(Command::Hasten);
+        }
+        Err(Refused::Closed) => return chat.command(Command::Hasten),
         Err(_) => notes.line("◦ nothing runs; Ctrl-D leaves"),
     }
     Ok(())
@@ -260,15 +266,19 @@ fn interrupt(chat: &Handle<Chat>, notes: &Notes, ends: &AtomicU8) -> Result<(), 
 
 fn obey_signals(chat: Handle<Chat>, ends: Arc<AtomicU8>) -> io::Result<()> {
     signals::on_each(chat, move |chat, ask| {
-        let code = match ask {
-            Ask::Interrupt if chat.command(Command::Cancel).is_ok() => return,
-            Ask::Interrupt => INTERRUPTED,
-            Ask::Terminate => 143,
-            Ask::HangUp => 129,
+        let (code, end) = match ask {
+            Ask::Interrupt => match chat.command(Command::Cancel) {
+                Ok(()) => return,
+                // It was asked before, and that takes too long.
+                Err(Refused::Busy | Refused::Closed) => (INTERRUPTED, Command::Hasten),
+                Err(_) => (INTERRUPTED, Command::Shutdown),
+            },
+            Ask::Terminate => (143, Command::Shutdown),
+            Ask::HangUp => (129, Command::Shutdown),
         };
         ends.store(code, Ordering::Relaxed);
         // Refused when it is over.
-        let _ = chat.command(Command::Shutdown);
+        let _ = chat.command(end);
     })
 }
 

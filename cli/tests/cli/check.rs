@@ -198,7 +198,8 @@ fn the_agent_is_started_as_the_hub_would_start_it_but_for_the_folder() {
         ("OTHER_KEY=ours\n", true),
         ("THIRD_KEY=ours\n", true),
         ("PATH=/bin:", true),
-        ("AGENTLINE_", false),
+        ("AGENTLINE_INSIDE=mine\n", true),
+        ("AGENTLINE_AGENT", false),
     ] {
         assert_eq!(seen.contains(line), is_there, "{line} in {seen}");
     }

@@ -46,6 +46,37 @@ fn ctrl_c_again_does_not_wait_for_the_agent() {
 }
 
 #[test]
+fn a3_ctrl_c_again_waits_for_no_grace() {
+    for runtime in RUNTIMES {
+        let bench = Bench::new();
+        let stays = "trap '' TERM; \"$0\" demo-agent; sleep 1000";
+        let (agent, mut witness) = bench.tapped(&["/bin/sh", "-c", stays, AGENTLINE]);
+        let command =
+            &["run", "--json", "--runtime", runtime, "--cancel-grace", "1h", "--leave-grace", "1h", "hang"];
+        let mut run = Running::new(bench.agentline(command).args(agent));
+        run.until("session");
+        run.signal(Signal::INT);
+        witness.wait_for_text("session/cancel");
+        run.signal(Signal::INT);
+        assert_eq!(run.until("result")["outcome"], "aborted");
+        assert_eq!(run.end().0.code(), Some(130));
+        let _ = witness.last_words();
+    }
+}
+
+#[test]
+fn a3_ctrl_c_after_the_answer_does_not_wait_for_an_agent_that_stays() {
+    let bench = Bench::new();
+    let (agent, witness) = bench.watched(&[AGENTLINE, "demo-agent", "--fault", "ignore-term"]);
+    let command = &["run", "--json", "--leave-grace", "1h", "hi"];
+    let mut run = Running::new(bench.agentline(command).args(agent));
+    assert_eq!(run.until("result")["outcome"], "completed");
+    run.signal(Signal::INT);
+    assert_eq!(run.end().0.code(), Some(0));
+    let _ = witness.last_words();
+}
+
+#[test]
 fn an_agent_that_does_not_answer_a_cancel_is_waited_for_no_longer_than_the_grace() {
     let bench = Bench::new();
     let mut run = Running::new(&mut bench.agentline(&["run", "--json", "--cancel-grace", "50ms", "hang"]));

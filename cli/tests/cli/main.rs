@@ -8,6 +8,7 @@ mod chat;
 mod check;
 mod clients;
 mod failures;
+mod guarded;
 mod hub_call;
 mod inputs;
 mod leaving;

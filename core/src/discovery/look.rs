@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::trust::Untrusted;
+
 /// One thing to look at. Whoever can look tells the [`Snapshot`] under the same path.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Look {
@@ -16,6 +18,13 @@ pub enum Look {
         path: PathBuf,
         /// A file of more bytes counts as unreadable.
         limit: usize,
+    },
+    /// Whether only the user and root can change what is at a path: [`Snapshot::trust`].
+    Trust {
+        /// Where it is.
+        path: PathBuf,
+        /// The home of the user, which is taken for granted.
+        home: PathBuf,
     },
     /// What a program file is, symlinks followed, nothing started: [`Snapshot::program`].
     Program(PathBuf),
@@ -71,6 +80,7 @@ pub struct Snapshot {
     folders: BTreeMap<OsString, Names>,
     files: BTreeMap<OsString, Option<Vec<u8>>>,
     programs: BTreeMap<OsString, Result<File, Unfit>>,
+    trust: BTreeMap<OsString, Result<(), Untrusted>>,
 }
 
 impl Snapshot {
@@ -82,6 +92,11 @@ impl Snapshot {
     /// What a file holds; `None` when it is missing, too long or cannot be read.
     pub fn file(&mut self, path: PathBuf, bytes: Option<Vec<u8>>) {
         self.files.insert(path.into(), bytes);
+    }
+
+    /// Whether what is at a path can be trusted; what is missing can.
+    pub fn trust(&mut self, path: PathBuf, trust: Result<(), Untrusted>) {
+        self.trust.insert(path.into(), trust);
     }
 
     /// What is at a path where a program may be.
@@ -115,6 +130,15 @@ impl<'a> Eyes<'a> {
             self.unseen.push(Look::File { path: path.into(), limit });
         }
         bytes.map(Option::as_deref)
+    }
+
+    /// What was not looked at yet is trusted: nothing follows from it before all was.
+    pub(super) fn trust(&mut self, path: &Path, home: &Path) -> Result<(), Untrusted> {
+        let trust = self.seen.trust.get(path.as_os_str());
+        if trust.is_none() {
+            self.unseen.push(Look::Trust { path: path.into(), home: home.into() });
+        }
+        trust.cloned().unwrap_or(Ok(()))
     }
 
     pub(super) fn program(&mut self, path: &Path) -> Option<Result<&'a File, Unfit>> {

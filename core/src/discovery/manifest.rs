@@ -14,6 +14,7 @@ use super::search::{Found, locate};
 use super::{Agent, Limits, Origin};
 use crate::machine::{Change, Store};
 use crate::secret::Secret;
+use crate::trust::Untrusted;
 
 /// Ids of BotBus's built-in agents and of what would double them: no manifest and no registry entry has one.
 pub const RESERVED: [&str; 10] =
@@ -22,6 +23,8 @@ pub const RESERVED: [&str; 10] =
 /// Why a manifest does not count. The first reason is the only one.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Reason {
+    /// Others can change it, or the folder that it lies in.
+    Untrusted(Untrusted),
     /// It cannot be read, or is too long.
     Unreadable,
     /// It is no JSON object of the right fields.
@@ -115,6 +118,7 @@ impl Reason {
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
+            Self::Untrusted(_) => "untrusted",
             Self::Unreadable => "unreadable",
             Self::InvalidJson(_) => "invalid_json",
             Self::BadId => "bad_id",
@@ -155,6 +159,7 @@ pub(super) fn resolve(
     file: &Path,
     passed: &mut Vec<(PathBuf, Unfit)>,
 ) -> Result<Agent, Reason> {
+    eyes.trust(file, &place.folders.home).map_err(Reason::Untrusted)?;
     let bytes = eyes.file(file, place.limits.manifest).flatten().ok_or(Reason::Unreadable)?;
     let wire: Wire = json::object(bytes).map_err(Reason::InvalidJson)?;
     check_id(&wire.id)?;

@@ -17,6 +17,7 @@
 //!                     // A very empty machine.
 //!                     Look::Folder(path) => seen.folder(path, Names::Missing),
 //!                     Look::File { path, .. } => seen.file(path, None),
+//!                     Look::Trust { path, .. } => seen.trust(path, Ok(())),
 //!                     Look::Program(path) => seen.program(path, Err(Unfit::Missing)),
 //!                 }
 //!             }
@@ -171,6 +172,11 @@ impl Discovery {
 
     fn read_manifests(&self, eyes: &mut Eyes<'_>, report: &mut Report) {
         let folder = &report.manifests.path;
+        if let Err(untrusted) = eyes.trust(folder, &self.folders.home) {
+            let reason = Reason::Untrusted(untrusted);
+            report.problems.push(Problem { file: folder.clone(), reason });
+            return;
+        }
         let mut names: Vec<&OsString> = match eyes.folder(folder) {
             Some(Names::Of(names)) => names.iter().filter(|name| manifest::is_manifest(name)).collect(),
             Some(Names::Unreadable) => {

@@ -44,7 +44,13 @@ impl Search {
     /// All folders to search, each once, as far as the snapshot tells.
     pub(super) fn folders(&self, eyes: &mut Eyes<'_>, limits: &Limits) -> Vec<PathBuf> {
         let npmrc = self.home.join(".npmrc");
-        let prefix = eyes.file(&npmrc, limits.npmrc).flatten().and_then(|text| npm_prefix(&self.home, text));
+        // What it names is searched for programs.
+        let is_ours = eyes.trust(&npmrc, &self.home).is_ok();
+        let prefix = eyes
+            .file(&npmrc, limits.npmrc)
+            .flatten()
+            .filter(|_| is_ours)
+            .and_then(|text| npm_prefix(&self.home, text));
         let nvm = match eyes.folder(&self.nvm) {
             Some(Names::Of(names)) => names.iter().filter_map(|name| name.to_str()).collect(),
             Some(Names::Missing | Names::Unreadable) | None => Vec::new(),
@@ -153,6 +159,22 @@ const USUAL: &[Place] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn g9_no_relative_folder_is_ever_searched() {
+        let env = |name: &str| match name {
+            "PATH" => Some(":.:bin:../up:/good::~/home:/also/good:".into()),
+            // Each of these moves a folder.
+            "UV_TOOL_BIN_DIR" | "XDG_BIN_HOME" | "NPM_CONFIG_PREFIX" | "NVM_DIR" | "CARGO_HOME" => {
+                Some("relative".into())
+            }
+            _ => None,
+        };
+        let search = Search::new("/home/me".into(), &env);
+        assert!(search.known.iter().all(|folder| folder.is_absolute()), "{:?}", search.known);
+        assert_eq!(search.known[..2], [Path::new("/good"), Path::new("/also/good")]);
+        assert_eq!(search.nvm, Path::new("/home/me/.nvm/versions/node"));
+    }
 
     #[test]
     fn node_versions_are_compared_as_numbers() {

@@ -9,6 +9,7 @@ use super::look::Unfit;
 use super::manifest::Reason;
 use super::registry::Refusal;
 use super::report::{Agent, Origin, Problem, Report, Skip, Skipped};
+use crate::trust::{Untrusted, Why};
 
 /// The language of a text.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -201,6 +202,9 @@ impl Reason {
 
     fn english(&self) -> String {
         match self {
+            Self::Untrusted(Untrusted { path, why }) => {
+                format!("not trusted: {} {why}", show(path))
+            }
             Self::Unreadable => "cannot read this file".into(),
             Self::InvalidJson(position) => {
                 format!("not a valid manifest JSON, needs at least id and name ({position})")
@@ -220,6 +224,15 @@ impl Reason {
 
     fn chinese(&self) -> String {
         match self {
+            Self::Untrusted(Untrusted { path, why: Why::Owner(user) }) => {
+                format!("不可信：{} 属于用户 {user}", show(path))
+            }
+            Self::Untrusted(Untrusted { path, why: Why::Writable(mode) }) => {
+                format!("不可信：其他用户可以写 {}（权限 {mode:03o}）", show(path))
+            }
+            Self::Untrusted(Untrusted { path, why: Why::Nowhere }) => {
+                format!("不可信：{} 无处可去", show(path))
+            }
             Self::Unreadable => "无法读取这个文件".into(),
             Self::InvalidJson(_) => "不是有效的清单 JSON（至少要有 id 和 name）".into(),
             Self::BadId => "id 只能用小写字母、数字和 -，最多 32 个字符".into(),

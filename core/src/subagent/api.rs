@@ -132,6 +132,8 @@ pub enum Command {
     },
     /// End the child: the ladder begins at once.
     Dispose,
+    /// The same, and the child is not waited for: SIGTERM at once, SIGKILL 0.2 s later. Also taken while it leaves.
+    Hasten,
 }
 
 /// What the application is told.

@@ -142,11 +142,12 @@ impl Run {
             Command::Cancel => self.cancel(now),
             Command::Answer { request, outcome } => self.answer(now, request, outcome),
             Command::Dispose => {
-                if !matches!(self.state, State::Told) {
-                    self.halt(now, Halt::Cancelled);
-                }
-                self.shut_down(now);
+                self.dispose(now);
                 Ok(())
+            }
+            Command::Hasten => {
+                self.dispose(now);
+                self.client.command(now, &(), client::Command::Hasten)
             }
         }
     }
@@ -171,6 +172,13 @@ impl Run {
                 Ok(())
             }
         }
+    }
+
+    fn dispose(&mut self, now: Now) {
+        if !matches!(self.state, State::Told) {
+            self.halt(now, Halt::Cancelled);
+        }
+        self.shut_down(now);
     }
 
     /// Ends the run from our side; the first reason counts.

@@ -98,7 +98,7 @@ impl Audit<Client> for ClientAudit {
             {
                 self.questions.close(*request);
             }
-            C::Shutdown => self.wire.leaving = true,
+            C::Shutdown | C::Hasten => self.wire.leaving = true,
             C::Prompt { .. }
             | C::Authenticate { .. }
             | C::Logout { .. }
@@ -136,7 +136,8 @@ impl Audit<Client> for ClientAudit {
             Some(C::Answer { request, .. } | C::Reply { request, .. } | C::Fail { request, .. }) => {
                 self.questions.open(request);
             }
-            Some(C::Cancel { .. } | C::Notify { .. } | C::Withdraw { .. } | C::Shutdown) | None => {}
+            Some(C::Cancel { .. } | C::Notify { .. } | C::Withdraw { .. } | C::Shutdown | C::Hasten)
+            | None => {}
         }
     }
 

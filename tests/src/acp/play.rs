@@ -443,7 +443,7 @@ fn client_command(dice: &mut Dice<'_>) -> client::Command {
         _ if dice.once_in(3) => {
             C::Prompt { tag, session, prompt: vec![ContentBlock::text("x".repeat(5000))] }
         }
-        _ if dice.once_in(3) => C::Shutdown,
+        _ if dice.once_in(3) => dice.pick(&[C::Shutdown, C::Hasten]).clone(),
         _ => C::Notify { method: "_x".to_owned(), params: object },
     }
 }

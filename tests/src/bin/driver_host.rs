@@ -16,7 +16,7 @@ fn main() -> ExitCode {
         [runtime, "unheard"] => (runtime, unheard()),
         _ => return ExitCode::FAILURE,
     };
-    guardian::arm();
+    guardian::arm().expect("a guardian");
     let drive = RUNTIMES.into_iter().find(|(name, _)| *name == runtime);
     let seen = drive.and_then(|(_, drive)| drive(script, Some(Given::stdio())));
     if seen.is_some_and(|seen| seen.stuck.is_none()) { ExitCode::SUCCESS } else { ExitCode::FAILURE }

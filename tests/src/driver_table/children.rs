@@ -35,9 +35,9 @@ pub(super) fn rows() -> Vec<Row> {
                 says(b"last", b"words", Exit::Signal(9)),
             )
         }),
-        row("a child leads a process group of its own", |dir| {
-            let script =
-                "read -r pid name state parent group rest </proc/$$/stat; [ $pid = $group ] && echo leads";
+        row("a1: a child leads a session and a process group of its own", |dir| {
+            let script = "read -r pid name state parent group session rest </proc/$$/stat
+                [ $pid = $group ] && [ $pid = $session ] && echo leads";
             (ended(sh(dir, script)), says(b"leads\n", b"", Exit::Code(0)))
         }),
         row("SIGTERM reaches the whole group", |dir| {
@@ -217,20 +217,26 @@ pub(super) fn rows() -> Vec<Row> {
             });
             (ended(spec), check)
         }),
-        row("a bare name is found in the child's PATH, past files that cannot be executed", |dir| {
-            for sub in ["plain", "folder/tool", "good", "late"] {
-                fs::create_dir_all(dir.join(sub)).expect("a directory");
-            }
-            file(dir.join("tool"), "#!/bin/sh\necho from the working directory\n", 0o755);
-            file(dir.join("plain/tool"), "#!/bin/sh\necho plain\n", 0o644);
-            file(dir.join("good/tool"), "#!/bin/sh\necho good\n", 0o755);
-            file(dir.join("late/tool"), "#!/bin/sh\necho late\n", 0o755);
-            let path =
-                ["plain", "folder", "missing", "good", "late"].map(|sub| dir.join(sub).display().to_string());
-            let path = format!(":.:..:good::{}", path.join(":"));
-            let spec = SpawnSpec { program: "tool".into(), env: env([("PATH", &path)]), ..bare(dir) };
-            (ended(spec), says(b"good\n", b"", Exit::Code(0)))
-        }),
+        row(
+            "g9: a bare name is found in the child's PATH, past relative folders and files that cannot be executed",
+            |dir| {
+                for sub in ["plain", "folder/tool", "good", "late"] {
+                    fs::create_dir_all(dir.join(sub)).expect("a directory");
+                }
+                file(dir.join("tool"), "#!/bin/sh\necho from the working directory\n", 0o755);
+                file(dir.join("plain/tool"), "#!/bin/sh\necho plain\n", 0o644);
+                file(dir.join("good/tool"), "#!/bin/sh\necho good\n", 0o755);
+                file(dir.join("late/tool"), "#!/bin/sh\necho late\n", 0o755);
+                let path = ["plain", "folder", "missing", "good", "late"]
+                    .map(|sub| dir.join(sub).display().to_string());
+                // From where we are, which is not where the child is.
+                let up = "../".repeat(std::env::current_dir().expect("a directory").components().count());
+                let relative = format!("{up}{}", dir.join("late").display());
+                let path = format!(":.:..:good:{relative}::{}", path.join(":"));
+                let spec = SpawnSpec { program: "tool".into(), env: env([("PATH", &path)]), ..bare(dir) };
+                (ended(spec), says(b"good\n", b"", Exit::Code(0)))
+            },
+        ),
     ];
     rows.extend(refusals());
     rows

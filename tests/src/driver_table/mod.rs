@@ -124,14 +124,7 @@ impl Witness {
     /// When the system is short of something.
     #[must_use]
     pub fn new(path: &Path) -> Self {
-        let made = rustix::fs::mknodat(
-            rustix::fs::CWD,
-            path,
-            rustix::fs::FileType::Fifo,
-            Mode::from_raw_mode(0o600),
-            0,
-        );
-        made.expect("a named pipe");
+        fifo(path);
         let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
         Self(fd.expect("its reading end").into())
     }
@@ -176,6 +169,41 @@ impl Witness {
         self.0.read_to_string(&mut words).expect("words");
         words
     }
+}
+
+/// A pipe by the name `release` that children wait at: whoever should be dead is let go, so that a test fails of one
+/// that is not, and does not hang.
+#[derive(Debug)]
+pub struct Release(File);
+
+impl Release {
+    /// Makes the pipe.
+    ///
+    /// # Panics
+    ///
+    /// When the system is short of something.
+    #[must_use]
+    pub fn new(dir: &Path) -> Self {
+        let path = dir.join("release");
+        fifo(&path);
+        // With both ends it is there before and after any reader.
+        Self(File::options().read(true).write(true).open(path).expect("a pipe"))
+    }
+
+    /// Lets everybody go who waits.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be written.
+    pub fn let_go(&self) {
+        (&self.0).write_all(&b"go\n".repeat(100)).expect("a line each");
+    }
+}
+
+fn fifo(path: &Path) {
+    let made =
+        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, Mode::from_raw_mode(0o600), 0);
+    made.expect("a named pipe");
 }
 
 /// The first link of a script.

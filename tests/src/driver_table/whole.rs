@@ -75,21 +75,29 @@ pub fn a_shortage_passes(dir: &Path, drive: Drive) {
     assert_eq!((seen.stuck, failed), (None, [Some(OpenError::TooManyFiles); 4]));
 }
 
-/// A child that holds the witness of that name, hard to kill, once it is there.
+/// A child that holds the witness of that name, hard to kill, once it is there. Whoever writes a line into the pipe
+/// `release` lets it say `survived` and end.
 #[must_use]
 pub fn stubborn(dir: &Path) -> Script {
-    let script = "trap '' TERM HUP INT; exec 9>witness; echo held >&9; echo up; sleep 1000 & wait";
-    vec![spawn(A, sh(dir, script)), Step::Until(A, Until::Bytes(3))]
+    held(A, dir, "witness")
 }
 
-/// As [`stubborn`]; then this process kills itself.
+/// Two of them, the second with the witness `second`; then this process kills itself.
 #[must_use]
 pub fn sudden_death(dir: &Path) -> Script {
     let mut script = stubborn(dir);
+    script.extend(held(B, dir, "second"));
     script.push(look(|_| {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     }));
     script
+}
+
+fn held(link: LinkId, dir: &Path, witness: &str) -> Script {
+    let script = format!(
+        "trap '' TERM HUP INT; exec 8<>release 9>{witness}; echo held >&9; echo up; read -r _ <&8; echo survived >&9"
+    );
+    vec![spawn(link, sh(dir, &script)), Step::Until(link, Until::Bytes(3))]
 }
 
 /// Reads its given input to the end, then answers.

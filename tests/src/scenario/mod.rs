@@ -57,7 +57,7 @@ pub type Programs = fn(&mut World<'_>);
 /// The accounts differ, do not show what they should, or a stage does not come to its end.
 pub fn play(scenario: &Scenario, programs: Programs) {
     // A stage that hangs fails the test, and its children shall not outlive it.
-    guardian::arm();
+    guardian::arm().expect("a guardian");
     let accounts = STAGES.map(|(stage, play)| {
         let dir = TempDir::with_prefix("al").expect("a temporary directory");
         let cast = (scenario.cast)(dir.path());

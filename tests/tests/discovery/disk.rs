@@ -6,12 +6,15 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use agentline_core::discovery::{Discovery, File, Look, Names, Report, Snapshot, Step, Unfit};
+use agentline_core::trust::{Untrusted, Why};
 
 /// Files and links by absolute path; folders are where something is in them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disk {
     nodes: BTreeMap<PathBuf, Node>,
     writes: u64,
+    /// What others can change.
+    pub(crate) untrusted: BTreeMap<PathBuf, Why>,
     /// Names come in the other order.
     pub(crate) backwards: bool,
 }
@@ -87,6 +90,10 @@ impl Disk {
                     Ok((_, Node::File { .. } | Node::Link(_) | Node::Closed)) | Err(_) => None,
                 };
                 seen.file(path, bytes);
+            }
+            Look::Trust { path, .. } => {
+                let untrusted = |why: &Why| Untrusted { path: path.clone(), why: *why };
+                seen.trust(path.clone(), self.untrusted.get(&path).map(untrusted).map_or(Ok(()), Err));
             }
             Look::Program(path) => seen.program(path.clone(), self.stat(&path)),
         }

@@ -1,6 +1,7 @@
 use agentline_core::discovery::{
-    Discovery, Folders, Manifest, Origin, Position, RESERVED, Reason, Report, Unfit,
+    Discovery, Folders, Language, Manifest, Origin, Position, RESERVED, Reason, Report, Unfit,
 };
+use agentline_core::trust::Why;
 use agentline_core::{Change, Stderr, Store};
 
 use crate::disk::Disk;
@@ -20,6 +21,34 @@ fn problem(name: &str, text: &str) -> Reason {
     let [problem] = &*report.problems else { panic!("one problem: {:?}", report.problems) };
     assert_eq!(problem.file.to_str(), Some(&*format!("/home/me/.botbus/agents/{name}")));
     problem.reason.clone()
+}
+
+#[test]
+fn g9_what_others_can_change_is_not_read() {
+    let manifest = |id: &str| format!(r#"{{"id":"{id}","name":"{id}","command":"/bin/x"}}"#);
+    let (one, two) = (manifest("one"), manifest("two"));
+    let mut disk = manifests(&[("one.json", &one), ("two.json", &two)]);
+    disk.program("/bin/x");
+    let folder = "/home/me/.botbus/agents";
+    let file = format!("{folder}/one.json");
+    disk.untrusted.insert(file.clone().into(), Why::Owner(7));
+    let found = report(&disk);
+    assert_eq!(ids(&found), ["two"]);
+    let text = found.problems[0].text(Language::English);
+    assert!(text.contains("/home/me/.botbus/agents/one.json belongs to user 7"), "{text}");
+    assert_eq!(found.problems[0].reason.code(), "untrusted");
+
+    disk.untrusted.insert(folder.into(), Why::Writable(0o777));
+    let found = report(&disk);
+    assert_eq!((found.agents.len(), found.problems.len()), (0, 1));
+    assert_eq!(found.problems[0].file.to_str(), Some(folder));
+    let text = found.problems[0].text(Language::English);
+    assert!(text.contains("can be written by other users (mode 777)"), "{text}");
+
+    let mut disk = Disk::default();
+    disk.file("/home/me/.npmrc", "prefix=/theirs").program("/theirs/bin/gemini");
+    disk.untrusted.insert("/home/me/.npmrc".into(), Why::Owner(7));
+    assert!(!report(&disk).searched.contains(&"/theirs/bin".into()));
 }
 
 #[test]

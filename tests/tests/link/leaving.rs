@@ -20,6 +20,66 @@ fn the_ladder_takes_one_rung_after_the_other() {
 }
 
 #[test]
+fn a3_in_haste_sigterm_comes_at_once_and_sigkill_soon_after() {
+    let mut rig = Rig::child();
+    rig.say(&["unread"]);
+    rig.expect("write unread");
+    rig.hasten();
+    rig.expect("end stdin, term");
+    rig.tick_in(200);
+    rig.expect("kill");
+    rig.hasten();
+    rig.tick_in(5000);
+    rig.expect(r#"close, closed Kill - Alive "", over"#);
+}
+
+#[test]
+fn a3_haste_shortens_what_is_left_of_the_ladder() {
+    let mut rig = Rig::child();
+    rig.leave();
+    rig.expect("end stdin");
+    rig.pass(100);
+    rig.hasten();
+    rig.expect("term");
+    rig.pass(50);
+    // Once more is no earlier.
+    rig.hasten();
+    rig.tick_in(150);
+    rig.expect("kill");
+
+    let mut rig = Rig::child();
+    rig.leave();
+    rig.tick_in(2500);
+    rig.expect("end stdin, term");
+    rig.pass(100);
+    rig.hasten();
+    rig.tick_in(200);
+    rig.expect("kill");
+}
+
+#[test]
+fn a3_haste_signals_nobody_whose_group_is_gone() {
+    let mut rig = Rig::child();
+    rig.exit();
+    rig.hasten();
+    rig.expect("end stdin, probe");
+    rig.hear(Answer(Group::Gone));
+    rig.hear(Eof);
+    rig.expect(r#"close, closed Own Code(0) Gone "", over"#);
+
+    let mut rig = Rig::child();
+    rig.exit();
+    rig.hasten();
+    rig.expect("end stdin, probe");
+    rig.hear(Answer(Group::Alive));
+    rig.tick_in(15);
+    rig.expect("probe");
+    rig.hear(Answer(Group::Alive));
+    rig.tick_in(15);
+    rig.expect("term");
+}
+
+#[test]
 fn each_rung_counts_from_when_the_last_was_taken() {
     let mut rig = Rig::child();
     rig.leave();

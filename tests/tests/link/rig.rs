@@ -99,6 +99,10 @@ impl Rig {
         assert_eq!(self.machine.command(self.time(), Say::Leave), Ok(()));
     }
 
+    pub(crate) fn hasten(&mut self) {
+        assert_eq!(self.machine.command(self.time(), Say::Hasten), Ok(()));
+    }
+
     /// Asks to leave, whether or not that is still possible.
     pub(crate) fn try_leave(&mut self) {
         let _ = self.machine.command(self.time(), Say::Leave);

@@ -97,6 +97,7 @@ impl Client {
     pub(super) fn ask_for(&mut self, now: Now, command: Command) -> Result<(), Refused> {
         let offers = match &self.stage {
             _ if matches!(command, Command::Shutdown) => return self.shut_down(now),
+            _ if matches!(command, Command::Hasten) => return self.hasten(now),
             Stage::Opening | Stage::Initializing => return Err(Refused::NotReady),
             Stage::Ready(_) if !self.wire.link.is_open() => return Err(Refused::Closed),
             Stage::Ready(offers) => offers,
@@ -168,7 +169,14 @@ impl Client {
             }
             Command::Withdraw { tag } => self.withdraw(now, tag),
             Command::Shutdown => self.shut_down(now),
+            Command::Hasten => self.hasten(now),
         }
+    }
+
+    fn hasten(&mut self, now: Now) -> Result<(), Refused> {
+        self.shut_down(now)?;
+        self.wire.link.hasten(now, &mut self.wire.out);
+        Ok(())
     }
 
     fn shut_down(&mut self, now: Now) -> Result<(), Refused> {

@@ -164,6 +164,10 @@ impl Role for Client {
         self.ask_for(now, command)
     }
 
+    fn hastens(command: &Command) -> bool {
+        matches!(command, Command::Hasten)
+    }
+
     fn due(&self) -> Option<Deadline> {
         let asked = self.pending.iter().filter_map(|(_, asked)| asked.patience());
         let cancels = self.sessions.values().filter_map(Session::patience);
