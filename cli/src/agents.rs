@@ -22,7 +22,7 @@ pub(crate) fn run(verb: &Agent, global: Global, notes: &Notes) -> Result<ExitCod
     let said = match verb {
         Agent::List { verbose, registry, lang } => {
             let found = find::look(registry.as_deref())?;
-            return Ok(list(&found.report, *verbose, (*lang).into(), format));
+            return Ok(list(&found.report, *verbose, (*lang).into(), format, notes));
         }
         Agent::Check(args) => return Ok(check::run(args, global, notes)),
         Agent::Show { id } => return show(id, format),
@@ -36,21 +36,29 @@ pub(crate) fn run(verb: &Agent, global: Global, notes: &Notes) -> Result<ExitCod
     Ok(done(&said, format))
 }
 
-fn list(report: &Report, verbose: bool, language: Language, format: Format) -> ExitCode {
+/// Rows on stdout, and nothing else; what is wrong goes to stderr.
+fn list(report: &Report, verbose: bool, language: Language, format: Format, notes: &Notes) -> ExitCode {
     if format == Format::Json {
         let lines = report.lines(language).enumerate();
         return output::print(&lines.map(|(at, entry)| line(&entry, at == 0)).collect::<String>());
     }
     let mut text = match columns(io::stdout()) {
         Some(columns) if !report.agents.is_empty() => table(report, language, columns),
-        Some(_) | None => report.text(language),
+        Some(_) | None => report.rows(language),
     };
     if verbose {
         for line in report.explain(language) {
             text += &format!("  {line}\n");
         }
     }
-    output::print(&text)
+    let printed = output::print(&text);
+    if report.agents.is_empty() {
+        notes.line(&report.nothing_found(language));
+    }
+    for problem in &report.problems {
+        notes.line(&problem.text(language));
+    }
+    printed
 }
 
 /// For a terminal: aligned, with a header, no line longer than the screen is wide.
@@ -61,12 +69,7 @@ fn table(report: &Report, language: Language, columns: usize) -> String {
     };
     let mut rows = vec![header.map(str::to_owned)];
     rows.extend(report.agents.iter().map(|agent| agent.cells(language)));
-    let mut text = output::table(&rows, columns);
-    for problem in &report.problems {
-        text += &problem.text(language);
-        text.push('\n');
-    }
-    text
+    output::table(&rows, columns)
 }
 
 fn show(id: &str, format: Format) -> Result<ExitCode, Problem> {

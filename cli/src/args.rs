@@ -91,7 +91,7 @@ Examples:
   agentline run \"hello\"                         the built-in demo agent: no key
   agentline run --agent gemini -C ~/proj \"…\"    an agent that is installed
   agentline run -e KEY \"…\" -- ./my-agent --acp  any command that speaks ACP
-  git diff | agentline run -q -                 the prompt from stdin
+  git diff | agentline run \"review this\"       what is piped in goes along
 
 Exit codes:
   0 completed  1 failed  2 usage  3 no such agent  5 agent trouble
@@ -101,7 +101,7 @@ Exit codes:
 However it ends, the agent's process group is gone afterwards, even if agentline is killed. Tools that left
 the group are found after a kill (Linux), but not those of sudo or with another environment.")]
 pub(crate) struct Run {
-    /// The task; `-`, or nothing when stdin is no terminal, reads it from stdin
+    /// The task, with what is piped in behind it; `-`, or nothing, reads it all from stdin
     #[arg(conflicts_with = "prompt_file")]
     pub(crate) prompt: Option<String>,
     #[command(flatten)]
@@ -127,7 +127,7 @@ pub(crate) struct Run {
     /// Set another option of the session
     #[arg(long, value_name = "OPTION=VALUE", value_parser = pair)]
     pub(crate) set: Vec<(String, String)>,
-    /// MCP servers for the session: a JSON array as in ACP
+    /// MCP servers for the session: a JSON array as in ACP, or the object of servers of an .mcp.json
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp: Option<PathBuf>,
     /// Go on with an old session
@@ -145,9 +145,12 @@ pub(crate) struct Run {
     /// For the agent's answer to a cancel
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s")]
     pub(crate) cancel_grace: Duration,
-    /// Record everything that is said
+    /// Record everything that is said, in a new file
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
+    /// With --trace: replace a file that is there
+    #[arg(long, requires = "trace")]
+    pub(crate) force: bool,
     /// Show what would be started, and start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -178,7 +181,14 @@ pub(crate) struct Child {
     /// From the end of the agent's input until SIGTERM
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "500ms")]
     pub(crate) leave_grace: Duration,
-    /// Lay a variable over the agent's environment; NAME alone passes ours on
+    #[command(flatten)]
+    pub(crate) environment: Environment,
+}
+
+/// What an agent gets beside what it inherits.
+#[derive(Debug, Args)]
+pub(crate) struct Environment {
+    /// Lay a variable over the agent's environment; NAME alone passes ours on, NAME- leaves it out
     #[arg(short, long, value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<OsString>,
     /// The same from a file, one a line
@@ -316,6 +326,11 @@ pub(crate) struct DemoAgent {
 }
 
 impl Run {
+    /// Whether what is piped in answers questions, and is no part of the prompt.
+    pub(crate) fn stdin_answers(&self) -> bool {
+        self.permission == Some(Permission::Ask)
+    }
+
     /// Whether stdin is the prompt, so that nobody can be asked there.
     pub(crate) fn reads_stdin(&self) -> bool {
         match (&self.prompt, &self.prompt_file) {

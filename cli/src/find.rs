@@ -1,14 +1,17 @@
 //! Which agents are here, and which of them is meant.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use agentline_core::discovery::{
-    self, Discovery, Folders, Launch, Registry, Report, Settings, Skip, Unfound,
+    self, Discovery, Folders, Language, Launch, Registry, Report, Settings, Skip, Unfound, command_line,
 };
 use agentline_core::problem::{Kind, Phase, Problem};
+use agentline_os::file;
+
+use crate::adapters::{self, Adapter};
+use crate::nearest;
+use crate::prompt::of_file;
 
 /// Everything that is known without starting anything.
 pub(crate) struct Found {
@@ -28,9 +31,20 @@ pub(crate) fn look(registry: Option<&Path>) -> Result<Found, Problem> {
 
 /// The folders of this user.
 pub(crate) fn folders() -> Result<Folders, Problem> {
-    let home = std::env::home_dir().filter(|home| home.is_absolute());
-    let home = home.ok_or_else(|| trouble("HOME names no folder", Some("set HOME")))?;
-    Ok(Folders::new(home, &env))
+    Ok(Folders::new(home()?, &env))
+}
+
+/// The home of this user: `HOME`, or what the password file says.
+pub(crate) fn home() -> Result<std::path::PathBuf, Problem> {
+    let home = std::env::home_dir();
+    let home = home.ok_or_else(|| {
+        trouble("neither HOME nor the password file names a home", Some("HOME=/path/to/home agentline …"))
+    })?;
+    if home.is_absolute() {
+        return Ok(home);
+    }
+    let message = format!("HOME is no absolute path: {}", home.display());
+    Err(trouble(&message, Some("HOME=/path/to/home agentline …")))
 }
 
 fn env(name: &str) -> Option<OsString> {
@@ -41,8 +55,10 @@ impl Found {
     /// The agent that is meant by an id or the beginning of one.
     pub(crate) fn agent(&self, id: &str) -> Result<&discovery::Agent, Problem> {
         self.report.find(id).map_err(|unfound| match unfound {
-            Unfound::Ambiguous(_) => {
+            Unfound::Ambiguous(ref ids) => {
+                let first = ids.first().map_or(id, String::as_str);
                 Problem::new(Phase::Discovery, Kind::Usage, format!("{id} is {unfound}"))
+                    .hint(format!("agentline agent show {first}"))
             }
             Unfound::Unknown => self.not_found(id),
         })
@@ -69,48 +85,101 @@ impl Found {
         })
     }
 
+    /// Why there is no such agent, and how to get it.
     fn not_found(&self, id: &str) -> Problem {
         let file = self.discovery.folders.manifest(id);
         // What is wrong with its folder is wrong with it.
         let concerns = |broken: &Path| broken == file || file.parent() == Some(broken);
         if let Some(broken) = self.report.problems.iter().find(|problem| concerns(&problem.file)) {
-            return missing(broken.text(discovery::Language::English).trim_start_matches("✗ ").to_owned())
-                .hint("mend the manifest");
+            let why = broken.text(Language::English);
+            return missing(format!("the manifest of {id} does not count: {}", why.trim_start_matches("✗ ")))
+                .hint("agentline agent list");
+        }
+        if let Some(adapter) = adapters::of(id) {
+            return missing(format!("no agent {id} is installed: {} needs an adapter", adapter.name))
+                .hint(self.how_to_add(adapter));
+        }
+        let skipped: Vec<&Skip> = self.skips(id).collect();
+        if let Some(Skip::File { path, why }) = skipped.iter().find(|skip| matches!(skip, Skip::File { .. }))
+        {
+            let why = why.text(Language::English);
+            return missing(format!("the agent {id} is passed over: {} {why}", path.display()))
+                .hint("agentline agent list -v");
         }
         let problem = missing(format!("no agent {id} is installed"));
-        let skipped = self.report.skipped.iter().find(|skipped| skipped.id == id);
-        match skipped.map(|skipped| &skipped.why) {
-            Some(Skip::NotInstalled(Some(fetch))) => problem.hint(discovery::command_line(fetch)),
-            Some(
-                Skip::NotInstalled(None)
-                | Skip::File { .. }
-                | Skip::Overridden
-                | Skip::Refused(_)
-                | Skip::TooMany,
-            ) => problem.hint("agentline agent list -v"),
+        if let Some(install) = self.how_to_install(id) {
+            return problem.hint(install);
+        }
+        if !skipped.is_empty() {
+            return problem.hint("agentline agent list -v");
+        }
+        match self.nearest(id) {
+            Some((near, true)) => {
+                missing(format!("no agent {id} is installed; {near} is")).hint(format!("--agent {near}"))
+            }
+            Some((near, false)) => {
+                let install = self.how_to_install(&near);
+                missing(format!("no agent {id} is known; {near} is"))
+                    .hint(install.unwrap_or_else(|| "agentline agent list -v".into()))
+            }
             None => problem.hint("agentline agent list"),
         }
+    }
+
+    fn skips(&self, id: &str) -> impl Iterator<Item = &Skip> {
+        self.report.skipped.iter().filter(move |skipped| skipped.id == id).map(|skipped| &skipped.why)
+    }
+
+    /// A line that installs an agent of the registry, where that is known.
+    fn how_to_install(&self, id: &str) -> Option<String> {
+        if !self.skips(id).any(|skip| matches!(skip, Skip::NotInstalled(_))) {
+            return None;
+        }
+        let entry = self.discovery.registry.entries.iter().find(|entry| entry.id == id)?;
+        let way = entry.ways.first()?;
+        Some(match (&way.npm_package, &way.fetch) {
+            (Some(package), _) => format!("npm install -g {package}"),
+            (None, Some(fetch)) => command_line(fetch),
+            (None, None) => format!("install {}, and look: agentline agent list", way.binaries.first()?),
+        })
+    }
+
+    fn how_to_add(&self, adapter: &Adapter) -> String {
+        let folders = self.report.searched.iter();
+        let is_here = folders.map(|folder| folder.join(adapter.program)).any(|program| program.is_file());
+        if is_here { adapter.add() } else { format!("{} && {}", adapter.install, adapter.add()) }
+    }
+
+    /// The id that is most like this one, and whether its agent is here.
+    fn nearest(&self, id: &str) -> Option<(String, bool)> {
+        let here = self.report.agents.iter().map(|agent| agent.id.as_str());
+        if let Some(near) = nearest::of(id, here.chain([crate::plan::DEMO])) {
+            return Some((near.to_owned(), true));
+        }
+        let known = self.discovery.registry.entries.iter().map(|entry| entry.id.as_str());
+        nearest::of(id, known).map(|near| (near.to_owned(), false))
     }
 }
 
 /// The settings as they are on disk.
-pub(crate) fn read_settings(file: &Path) -> Result<Settings, Problem> {
-    match fs::read(file) {
+pub(crate) fn read_settings(path: &Path) -> Result<Settings, Problem> {
+    match file::read(path, discovery::Limits::default().settings) {
         Ok(bytes) => Settings::parse(&bytes).map_err(|error| {
-            trouble(&format!("{}: {error}", file.display()), Some("mend or remove the file"))
+            trouble(&format!("{}: {error}", path.display()), Some("mend or remove the file"))
         }),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Settings::default()),
-        Err(error) => Err(trouble(&format!("{}: {error}", file.display()), None)),
+        Err(error) if error.is_missing() => Ok(Settings::default()),
+        Err(error) => {
+            Err(trouble(&format!("the settings {} {error}", path.display()), Some("mend or remove the file")))
+        }
     }
 }
 
-fn read_registry(file: &Path) -> Result<Registry, Problem> {
-    let usage = |why: String| Problem::new(Phase::Usage, Kind::Usage, format!("{}: {why}", file.display()));
-    let limit = discovery::Limits::default().registry;
-    let bytes = agentline_os::look::read(file, limit).ok_or_else(|| usage("cannot be read".into()))?;
+fn read_registry(path: &Path) -> Result<Registry, Problem> {
+    let bytes = crate::prompt::read("--registry", path, discovery::Limits::default().registry)?;
     let platform =
         format!("{}-{}", if cfg!(target_os = "macos") { "darwin" } else { "linux" }, std::env::consts::ARCH);
-    Registry::official(&bytes, &platform).map_err(|error| usage(error.to_string()))
+    Registry::official(&bytes, &platform)
+        .map_err(|error| of_file("--registry", path, format_args!("is {error}")))
 }
 
 fn missing(message: String) -> Problem {
@@ -129,30 +198,4 @@ fn trouble(message: &str, hint: Option<&str>) -> Problem {
 pub(crate) fn installed(report: &Report) -> Vec<String> {
     let ready = report.agents.iter().filter(|agent| agent.enabled && agent.launch.is_some());
     ready.map(|agent| agent.id.clone()).collect()
-}
-
-/// A folder that can be worked in, made absolute.
-pub(crate) fn workspace(given: Option<&Path>) -> Result<PathBuf, Problem> {
-    let wrong = |path: &Path, why: &str| {
-        Problem::new(Phase::Usage, Kind::Usage, format!("the workspace {} {why}", path.display()))
-    };
-    let path = match given {
-        Some(given) => {
-            std::path::absolute(given).map_err(|_| wrong(given, "is no folder: the name is empty"))?
-        }
-        None => {
-            std::env::current_dir().map_err(|error| wrong(Path::new("."), &format!("is gone: {error}")))?
-        }
-    };
-    let facts = fs::metadata(&path).map_err(|error| wrong(&path, &format!("cannot be used: {error}")))?;
-    if !facts.is_dir() {
-        return Err(wrong(&path, "is not a folder"));
-    }
-    if !agentline_os::process::can_enter(&path) {
-        return Err(wrong(&path, "may not be entered"));
-    }
-    if path.to_str().is_none() {
-        return Err(wrong(&path, "has a name that is not UTF-8, which the protocol needs"));
-    }
-    Ok(path)
 }

@@ -1,5 +1,6 @@
 //! `agentline`: coding agents from the command line.
 
+mod adapters;
 mod agents;
 mod args;
 mod ask;
@@ -12,6 +13,8 @@ mod failure;
 mod find;
 mod guard;
 mod hub;
+mod mcp;
+mod nearest;
 mod output;
 mod plan;
 mod prompt;
@@ -19,6 +22,8 @@ mod run;
 mod scratch;
 mod show;
 mod signals;
+mod trace;
+mod workspace;
 
 use std::ffi::OsString;
 use std::io;

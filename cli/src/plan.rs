@@ -7,18 +7,22 @@ use std::time::Duration;
 
 use agentline_core::acp::client::{self, Timeouts};
 use agentline_core::acp::content::ContentBlock;
-use agentline_core::acp::session::{ConfigValue, Implementation, McpServer, SessionSetup};
+use agentline_core::acp::session::{
+    ClientCapabilities, ClientSessions, Implementation, McpServer, OptionTypes, SessionSetup, Setting,
+};
 use agentline_core::discovery::Environment;
 use agentline_core::problem::Problem;
 use agentline_core::subagent::env::{Scrubbed, scrub};
-use agentline_core::subagent::{Allow, Choice, Config, Policy, Setting};
+use agentline_core::subagent::{Allow, Choice, Config, Policy};
 use agentline_core::{Graces, Open, Secret, SpawnSpec, Stderr};
 
 use crate::args::{Child, Permission, Run};
 use crate::failure::Whose;
 use crate::find::{self, Found};
-use crate::output::Start;
+use crate::mcp;
+use crate::output::{Notes, Start};
 use crate::prompt::{self, Variables};
+use crate::workspace::Workspace;
 
 /// What a command line says by itself: nothing was looked at yet but the files that it names.
 pub(crate) struct Task {
@@ -48,15 +52,15 @@ struct Agent {
 }
 
 impl Task {
-    pub(crate) fn new(args: &Run) -> Result<Self, Problem> {
-        let variables = prompt::variables(&args.child)?;
-        let mcp_servers = args.mcp.as_deref().map(prompt::mcp_servers).transpose()?.unwrap_or_default();
-        Ok(Self { prompt: prompt::prompt(args)?, mcp_servers, variables })
+    pub(crate) fn new(args: &Run, notes: &Notes) -> Result<Self, Problem> {
+        let variables = prompt::variables(&args.child.environment)?;
+        let mcp_servers = args.mcp.as_deref().map(mcp::servers).transpose()?.unwrap_or_default();
+        Ok(Self { prompt: prompt::prompt(args, notes)?, mcp_servers, variables })
     }
 
     /// Looks at the workspace and for the agent. `start` is filled in as far as it gets.
     pub(crate) fn plan(self, args: &Run, start: &mut Start) -> Result<Plan, Problem> {
-        let Spawn { spec, whose, mut secrets } = spawn(&args.child, self.variables, start)?;
+        let Spawn { spec, whose, mut secrets, spellings } = spawn(&args.child, self.variables, start)?;
         let pairs = self.mcp_servers.iter().flat_map(McpServer::pairs);
         secrets.extend(pairs.map(|pair| pair.value.expose().as_bytes().to_vec().into()));
         let setup =
@@ -70,7 +74,7 @@ impl Task {
         let config = Config {
             session: match args.resume.as_deref() {
                 None => Choice::New,
-                Some("last") => Choice::Last,
+                Some("last") => Choice::Last(spellings),
                 Some(id) => Choice::Old(id.into()),
             },
             settings: settings(args),
@@ -88,11 +92,13 @@ pub(crate) struct Spawn {
     pub(crate) whose: Whose,
     /// What no trace may show.
     pub(crate) secrets: Vec<Secret<Vec<u8>>>,
+    /// Other spellings of the workspace.
+    pub(crate) spellings: Vec<String>,
 }
 
 /// Looks at the workspace and for the agent. `start` is filled in as far as it gets.
 pub(crate) fn spawn(args: &Child, variables: Variables, start: &mut Start) -> Result<Spawn, Problem> {
-    let cwd = find::workspace(args.cwd.as_deref())?;
+    let Workspace { path: cwd, spellings } = Workspace::of(args.cwd.as_deref())?;
     start.cwd = cwd.to_string_lossy().into_owned();
     let Agent { id, name, whose, program, args, mut env, withheld } = choose(args)?;
     start.agent = id;
@@ -100,7 +106,14 @@ pub(crate) fn spawn(args: &Child, variables: Variables, start: &mut Start) -> Re
     let argv = std::iter::once(&program).chain(&args);
     start.command = Some(argv.map(|word| word.to_string_lossy().into_owned()).collect());
 
-    let given = variables.given;
+    let Variables { given, removed, .. } = variables;
+    for name in &removed {
+        env.remove(name);
+    }
+    // Some agents go by it rather than by the folder they are in.
+    if let Some(shell) = env.get_mut(OsStr::new("PWD")) {
+        *shell = cwd.clone().into_os_string().into();
+    }
     let is_given = |name: &OsStr| given.iter().any(|(over, _)| over == name);
     let withheld = withheld.iter().filter(|name| !is_given(name));
     start.withheld = withheld.map(|name| name.to_string_lossy().into_owned()).collect();
@@ -109,7 +122,7 @@ pub(crate) fn spawn(args: &Child, variables: Variables, start: &mut Start) -> Re
     let inside = start.agent.as_deref().unwrap_or(&start.name);
     env.insert(INSIDE.into(), OsString::from(inside).into());
     let env = env.into_iter().collect();
-    Ok(Spawn { spec: SpawnSpec { program, args, cwd, env, stderr: Stderr::Pipe }, whose, secrets })
+    Ok(Spawn { spec: SpawnSpec { program, args, cwd, env, stderr: Stderr::Pipe }, whose, secrets, spellings })
 }
 
 impl Start {
@@ -190,10 +203,18 @@ pub(crate) fn client(spec: SpawnSpec, timeouts: Timeouts, leave: Duration) -> cl
             title: None,
             version: env!("CARGO_PKG_VERSION").into(),
         }),
+        capabilities: capabilities(),
         timeouts,
         graces: graces(leave),
         ..client::Config::new(Open::spawn(spec))
     }
+}
+
+/// What is offered to an agent: options that are on or off can be set here.
+fn capabilities() -> ClientCapabilities {
+    let session =
+        ClientSessions { config_options: OptionTypes { boolean: true }, ..ClientSessions::default() };
+    ClientCapabilities { session, ..ClientCapabilities::default() }
 }
 
 /// How long a child has to leave; that long from the end of its stdin until SIGTERM.
@@ -202,14 +223,9 @@ pub(crate) fn graces(leave: Duration) -> Graces {
 }
 
 fn settings(args: &Run) -> Vec<Setting> {
-    let value = |value: &String| match &**value {
-        "true" => ConfigValue::Bool(true),
-        "false" => ConfigValue::Bool(false),
-        id => ConfigValue::Id(id.into()),
-    };
     let mode = args.mode.iter().cloned().map(Setting::Mode);
     let model = args.model.iter().cloned().map(Setting::Model);
-    let set = args.set.iter().map(|(option, to)| Setting::Option(option.clone(), value(to)));
+    let set = args.set.iter().map(|(option, to)| Setting::Option(option.clone(), to.clone()));
     mode.chain(model).chain(set).collect()
 }
 

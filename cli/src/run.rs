@@ -1,10 +1,8 @@
 //! `agentline run`: one prompt, one fresh child, one answer.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,7 +10,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use agentline_core::problem::{Kind, Phase, Problem};
-use agentline_core::subagent::{Command, Policy, Run};
+use agentline_core::subagent::{Command, Event, Policy, Run};
 use agentline_core::trace::{Recording, Tap, Tapped, Traced};
 
 use crate::args::{self, Format, Global};
@@ -24,12 +22,18 @@ use crate::output::{Json, Notes, Screen, Start, Text};
 use crate::plan::{Plan, Task, about};
 use crate::show::Show;
 use crate::signals::{self, Ask};
+use crate::trace::Trace;
 
 /// Runs it. A problem that is returned is one of the command line; all others are part of the result.
 pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
     let began = Instant::now();
-    let task = Task::new(args)?;
-    let trace = args.trace.as_deref().map(|file| Trace::new(file, notes)).transpose()?;
+    let task = Task::new(args, notes)?;
+    let trace = args
+        .trace
+        .as_deref()
+        .filter(|_| !args.dry_run)
+        .map(|file| Trace::new(file, args.force))
+        .transpose()?;
     if !global.quiet {
         task.variables.warn(notes);
     }
@@ -80,8 +84,12 @@ fn drive(
     }
     while let Some(told) = driver.next() {
         match (told, &mut trace) {
+            (Traced::Event(event @ Event::Finished(_)), Some(trace)) => {
+                show.warn(trace.flush());
+                show.told(event);
+            }
             (Traced::Event(event), _) => show.told(event),
-            (Traced::Line(line), Some(trace)) => trace.write(&line),
+            (Traced::Line(line), Some(trace)) => show.warn(trace.write(&line)),
             (Traced::Line(_), None) => {}
         }
         if (show.is_urgent() || !driver.is_ready()) && show.flush() {
@@ -89,6 +97,7 @@ fn drive(
             let _ = driver.command(Command::Cancel);
         }
     }
+    show.warn(trace.and_then(|mut trace| trace.flush()));
     Ok(())
 }
 
@@ -126,28 +135,4 @@ fn asker(args: &args::Run, notes: &Notes, run: Handle<Tap<Run>>) -> io::Result<A
         // Refused when the question is moot by now.
         let _ = run.command(Command::Answer { request, outcome });
     })
-}
-
-/// The file of `--trace`. Only we may read it: masked or not, it holds what was said.
-struct Trace {
-    file: BufWriter<File>,
-    notes: Notes,
-    broken: bool,
-}
-
-impl Trace {
-    fn new(path: &Path, notes: &Notes) -> Result<Self, Problem> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-        let file = file.map_err(|error| crate::prompt::usage(format!("{}: {error}", path.display())))?;
-        Ok(Self { file: BufWriter::new(file), notes: notes.clone(), broken: false })
-    }
-
-    fn write(&mut self, line: &str) {
-        if !self.broken
-            && let Err(error) = writeln!(self.file, "{line}")
-        {
-            self.broken = true;
-            self.notes.line(&format!("! the trace ends here: {error}"));
-        }
-    }
 }

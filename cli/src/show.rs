@@ -41,10 +41,17 @@ impl Show {
         self.asker = Some(asker);
     }
 
+    /// Something of ours went wrong, and the run goes on.
+    pub(crate) fn warn(&mut self, warning: Option<String>) {
+        if let Some(warning) = warning {
+            self.screen.warn(warning);
+        }
+    }
+
     /// What would be done.
     pub(crate) fn dry_run(&mut self) {
         if let Stage::Unstarted(start) = &self.stage {
-            self.screen.dry_run(start, &nothing(Outcome::Completed, None));
+            self.screen.dry_run(start);
             self.stage = Stage::Over(0);
         }
     }

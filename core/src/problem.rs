@@ -134,7 +134,7 @@ impl Problem {
             (Kind::Cancelled, _) => 130,
             (Kind::Timeout, _) => 124,
             (Kind::NeedsLogin, _) => 7,
-            (Kind::NotFound, Phase::Discovery) => 3,
+            (Kind::NotFound, Phase::Discovery | Phase::Session) => 3,
             (_, Phase::Connect) => 4,
             (Kind::Refused, _) => 6,
             (_, Phase::Spawn | Phase::Initialize)

@@ -181,6 +181,11 @@ impl<E, F> Wire<E, F> {
         self.parted.is_none()
     }
 
+    /// Why it is being left.
+    pub const fn parted(&self) -> Option<&Cause<F>> {
+        self.parted.as_ref()
+    }
+
     /// News for the application.
     pub fn tell(&mut self, event: E) {
         self.out.tell(event);

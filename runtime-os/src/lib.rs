@@ -11,6 +11,7 @@
 mod birth;
 mod engine;
 mod errno;
+pub mod file;
 mod given;
 pub mod guardian;
 mod hangup;

@@ -1,8 +1,8 @@
 //! What discovery wants to know, looked up. Starts nothing.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use agentline_core::discovery::{self, Discovery, Look, Names, Report, Snapshot, Step, Unfit};
 use rustix::fs::Access;
 
-use crate::trust;
+use crate::{file, trust};
 
 /// The agents of this machine.
 #[must_use]
@@ -24,14 +24,6 @@ pub fn discover(discovery: &Discovery) -> Report {
     }
 }
 
-/// The content of a file; `None` when it cannot be read or has more bytes than that.
-#[must_use]
-pub fn read(path: &Path, limit: usize) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path).ok()?.take(limit as u64 + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() <= limit).then_some(bytes)
-}
-
 fn look_at(look: Look, seen: &mut Snapshot) {
     match look {
         Look::Folder(path) => {
@@ -39,7 +31,7 @@ fn look_at(look: Look, seen: &mut Snapshot) {
             seen.folder(path, names);
         }
         Look::File { path, limit } => {
-            let bytes = read(&path, limit);
+            let bytes = file::read(&path, limit).ok();
             seen.file(path, bytes);
         }
         Look::Trust { path, home } => {

@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use super::leftovers;
 use crate::chat::host::exposed;
+use crate::find;
 use crate::output::plain;
 use crate::prompt::usage;
 
@@ -48,13 +49,13 @@ pub(crate) struct Peer<'a> {
 impl Peers {
     /// Reads all of them. What is no record is passed over.
     pub(crate) fn look() -> Result<Self, Problem> {
-        let home = std::env::home_dir().filter(|home| home.is_absolute());
-        let home = home.ok_or_else(|| usage("HOME names no folder").hint("set HOME"))?;
+        let home = find::home()?;
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let (cache, agentica) = (variable("AGENTICA_CACHE_DIR"), variable("AGENTICA_HOME"));
         let chosen_by = match (&cache, &agentica) {
             (Some(_), _) => "AGENTICA_CACHE_DIR",
             (None, Some(_)) => "AGENTICA_HOME",
+            (None, None) if variable("HOME").is_none() => "the password file",
             (None, None) => "HOME",
         };
         let folder = live_dir(cache.as_deref(), agentica.as_deref(), &home);

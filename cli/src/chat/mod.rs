@@ -50,7 +50,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
-    let variables = prompt::variables(&args.child)?;
+    let variables = prompt::variables(&args.child.environment)?;
     if !global.quiet {
         variables.warn(notes);
     }

@@ -156,6 +156,7 @@ fn state(model: &str) -> SessionState {
             available_modes: MODES.iter().map(mode).collect(),
         }),
         config_options: Some(options(model)),
+        models: None,
         meta: None,
     }
 }
@@ -187,6 +188,6 @@ fn text(prompt: &[ContentBlock]) -> String {
 
 fn read(path: &Path) -> Result<Script, Problem> {
     let usage = |why: String| Problem::new(Phase::Usage, Kind::Usage, format!("{}: {why}", path.display()));
-    let bytes = std::fs::read(path).map_err(|error| usage(error.to_string()))?;
+    let bytes = crate::prompt::read("--script", path, crate::prompt::TEXT)?;
     serde_json::from_slice(&bytes).map_err(|error| usage(error.to_string()))
 }

@@ -24,6 +24,8 @@ pub(crate) struct Json {
     out: Out,
     notes: Notes,
     quiet: bool,
+    /// Part of the result.
+    warnings: Vec<String>,
 }
 
 /// The first line of a command.
@@ -58,7 +60,7 @@ impl Json {
         if let Some(steps) = advice.next_steps().filter(|_| !quiet) {
             notes.line(&format!("◦ demo agent (built in: no model, no key); try: {}", steps.join(" · ")));
         }
-        Self { out: Out::default(), notes, quiet }
+        Self { out: Out::default(), notes, quiet, warnings: Vec::new() }
     }
 
     /// A whole line of somebody else.
@@ -117,9 +119,14 @@ impl Screen for Json {
         self.out.write(&object("start", &Started { start, pid }));
     }
 
-    fn dry_run(&mut self, start: &Start, nothing: &Finished) {
+    fn dry_run(&mut self, start: &Start) {
         self.started(start, None);
-        self.finished(nothing, Duration::ZERO);
+        self.line(&Line::Nothing { outcome: "dry-run" });
+    }
+
+    fn warn(&mut self, warning: String) {
+        self.notes.line(&format!("! {warning}"));
+        self.warnings.push(warning);
     }
 
     fn before_question(&mut self) {}
@@ -160,7 +167,8 @@ impl Screen for Json {
 
     fn finished(&mut self, finished: &Finished, took: Duration) {
         let elapsed_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        self.line(&Line::Result { finished, elapsed_ms });
+        let warnings = std::mem::take(&mut self.warnings);
+        self.line(&Line::Result { finished, elapsed_ms, warnings });
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -208,10 +216,18 @@ enum Line<'a> {
     Update {
         raw: &'a Update,
     },
+    /// The result of a run that was not to happen.
+    #[serde(rename = "result")]
+    Nothing {
+        outcome: &'static str,
+    },
     Result {
         #[serde(flatten)]
         finished: &'a Finished,
         elapsed_ms: u64,
+        /// What of ours went wrong meanwhile.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<String>,
     },
 }
 

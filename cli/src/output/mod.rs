@@ -43,7 +43,10 @@ pub(crate) trait Screen {
     fn started(&mut self, start: &Start, pid: Option<u32>);
 
     /// What would be started, and is not.
-    fn dry_run(&mut self, start: &Start, nothing: &Finished);
+    fn dry_run(&mut self, start: &Start);
+
+    /// Something of ours went wrong, and the run goes on.
+    fn warn(&mut self, warning: String);
 
     /// A question comes next, on stderr.
     fn before_question(&mut self);

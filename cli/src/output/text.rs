@@ -291,11 +291,16 @@ impl Screen for Text {
         self.busy(&label);
     }
 
-    fn dry_run(&mut self, start: &Start, _: &Finished) {
+    fn dry_run(&mut self, start: &Start) {
         let command = start.command.as_deref().map(command_line).unwrap_or_default();
         let withheld =
             if start.withheld.is_empty() { "nothing".to_owned() } else { start.withheld.join(", ") };
         self.say(&format!("command   {command}\ncwd       {}\nwithheld  {withheld}\n", start.cwd));
+    }
+
+    fn warn(&mut self, warning: String) {
+        self.end_line();
+        self.notes.line(&format!("! {warning}"));
     }
 
     fn before_question(&mut self) {

@@ -55,17 +55,17 @@ fn the_environment_chooses_before_the_default() {
 #[test]
 fn the_list_says_what_is_wrong_and_where_it_looked() {
     let bench = Bench::new();
-    let empty = say(&bench, &["agent", "list"]);
-    assert!(empty.contains("/.botbus/agents/<id>.json (folder chosen by HOME)"), "{empty}");
+    let empty = done(&mut bench.agentline(&["agent", "list"]));
+    assert!(empty.err.contains("/.botbus/agents/<id>.json (folder chosen by HOME)"), "{empty:?}");
+    let bare = done(bench.agentline(&["agent", "list"]).env_remove("HOME"));
+    assert!(bare.err.contains("chosen by the password file"), "{bare:?}");
+    assert_eq!((&*empty.out, &*bare.out), ("", ""));
     std::fs::create_dir_all(bench.path("home/.botbus/agents")).unwrap();
     bench.file("home/.botbus/agents/bad.json", "{");
     bench.file("home/.botbus/agents/good.json", r#"{"id":"good","name":"Good","command":"/bin/sh"}"#);
-    let text = say(&bench, &["agent", "list"]);
-    assert!(
-        text.starts_with("good\tGood\tmanifest\tenabled\t/bin/sh\n✗ ")
-            && text.contains("bad.json: not a valid manifest"),
-        "{text}"
-    );
+    let list = done(&mut bench.agentline(&["agent", "list"]));
+    assert_eq!((list.code, &*list.out), (Some(0), "good\tGood\tmanifest\tenabled\t/bin/sh\n"));
+    assert!(list.err.starts_with("✗ ") && list.err.contains("bad.json: not a valid manifest"), "{list:?}");
     let ended = done(&mut bench.agentline(&["agent", "list", "--json"]));
     let objects = ended.objects();
     assert_eq!((&objects[0]["type"], &objects[0]["schemaVersion"]), (&json!("agent"), &json!(1)));

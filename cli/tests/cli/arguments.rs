@@ -59,7 +59,7 @@ fn a_dry_run_starts_nothing() {
     );
     assert_eq!((ended.code, ended.out, ended.err), (Some(0), shown, String::new()));
     let ended = done(bench.agentline(&["--json"]).args(args).env("MY_TOKEN", "hunter2"));
-    ended.result();
+    assert_eq!(ended.result()["outcome"], "dry-run");
     assert_eq!(ended.objects()[0]["withheld"], json!(["MY_TOKEN"]));
     assert!(!proof.exists());
 }

@@ -9,6 +9,7 @@ pub(super) const SESSION_RESUME: &str = "session/resume";
 pub(super) const SESSION_LIST: &str = "session/list";
 pub(super) const SESSION_CLOSE: &str = "session/close";
 pub(super) const SESSION_DELETE: &str = "session/delete";
+pub(super) const SESSION_SET_MODEL: &str = "session/set_model";
 pub(super) const SESSION_SET_MODE: &str = "session/set_mode";
 pub(super) const SESSION_SET_CONFIG_OPTION: &str = "session/set_config_option";
 pub(super) const SESSION_PROMPT: &str = "session/prompt";

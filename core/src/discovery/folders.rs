@@ -26,7 +26,7 @@ pub struct Folders {
 pub struct Folder {
     /// Where it is.
     pub path: PathBuf,
-    /// The variable that chose it: to be named when nothing is found in it.
+    /// The variable that chose it, or `the password file`: to be named when nothing is found in it.
     pub chosen_by: &'static str,
 }
 
@@ -37,7 +37,9 @@ impl Folders {
         let given = |name| absolute(env, name).map(|path| Folder { path, chosen_by: name });
         let below = |name, rest| given(name).map(|folder| folder.join(rest));
         let own = || given("AGENTLINE_HOME");
-        let at_home = |rest| Folder { path: home.join(rest), chosen_by: "HOME" };
+        let is_set = env("HOME").is_some_and(|home| !home.is_empty());
+        let chosen_by = if is_set { "HOME" } else { "the password file" };
+        let at_home = |rest| Folder { path: home.join(rest), chosen_by };
 
         let config = own().or_else(|| below("XDG_CONFIG_HOME", "agentline"));
         let state = own().or_else(|| below("XDG_STATE_HOME", "agentline"));
@@ -132,7 +134,8 @@ mod tests {
         assert_eq!(folders.control_socket(), Path::new("/home/me/.local/state/agentline/control.sock"));
         assert_eq!(folders.manifest("a"), Path::new("/home/me/.botbus/agents/a.json"));
         assert_eq!(folders.reverse_socket(), Path::new("/home/me/.botbus/run/acp.sock"));
-        assert_eq!(folders.botbus.chosen_by, "HOME");
+        assert_eq!(folders.botbus.chosen_by, "the password file");
+        assert_eq!(self::folders(&[("HOME", "/home/me")]).botbus.chosen_by, "HOME");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::search::Found;
 use crate::machine::{SpawnSpec, Stderr};
 use crate::secret::Secret;
+use crate::subagent::env::is_marker;
 
 /// What starts an agent. Two that are equal start the same file in the same way.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -73,11 +74,12 @@ impl Launch {
     }
 }
 
-/// What a child of the hub inherits: ours without what is addressed to us.
+/// What a child of the hub inherits: ours without what is addressed to us, and without the marks of an agent
+/// around us.
 #[must_use]
 pub fn inherited(ours: impl IntoIterator<Item = (OsString, OsString)>) -> Environment {
     ours.into_iter()
-        .filter(|(name, _)| !name.as_encoded_bytes().starts_with(b"AGENTLINE_"))
+        .filter(|(name, _)| !name.as_encoded_bytes().starts_with(b"AGENTLINE_") && !is_marker(name))
         .map(|(name, value)| (name, value.into()))
         .collect()
 }

@@ -25,7 +25,7 @@
 //!     }
 //! };
 //! assert!(report.agents.is_empty());
-//! assert_eq!(report.manifests.chosen_by, "HOME");
+//! assert_eq!(report.manifests.chosen_by, "the password file");
 //! ```
 //!
 //! | rule | source |

@@ -103,12 +103,15 @@ pub enum Unfound {
 }
 
 impl Report {
-    /// The agent of that id, or the only one whose id begins so.
+    /// The agent of that id, or the only one whose id begins so. No word is the beginning of none.
     ///
     /// # Errors
     ///
     /// None does, or several.
     pub fn find(&self, id: &str) -> Result<&Agent, Unfound> {
+        if id.is_empty() {
+            return Err(Unfound::Unknown);
+        }
         if let Some(agent) = self.agents.iter().find(|agent| agent.id == id) {
             return Ok(agent);
         }

@@ -54,14 +54,16 @@ pub enum Line {
 }
 
 impl Report {
-    /// The list for a pipe: a line for each agent, its cells between tabs, then one for each problem.
+    /// The agents for a pipe: a line for each, its cells between tabs.
+    #[must_use]
+    pub fn rows(&self, language: Language) -> String {
+        self.agents.iter().map(|agent| agent.cells(language).join("\t") + "\n").collect()
+    }
+
+    /// The whole list as one text: the rows, then a line for each problem.
     #[must_use]
     pub fn text(&self, language: Language) -> String {
-        let mut text = String::new();
-        for agent in &self.agents {
-            text += &agent.cells(language).join("\t");
-            text.push('\n');
-        }
+        let mut text = self.rows(language);
         if self.agents.is_empty() {
             text += &self.nothing_found(language);
             text.push('\n');

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::acp::client::{self, PermissionAsked, Ready, Text, Updated};
-use crate::acp::session::{ConfigValue, SessionSetup, SessionState};
+use crate::acp::session::{SessionSetup, SessionState, Setting};
 use crate::acp::{
     ContentBlock, Fault, Json, Notice, PermissionOption, PermissionOutcome, RequestKey, SessionId,
 };
@@ -71,22 +71,11 @@ pub enum Choice {
     New,
     /// This one, loaded or, where the agent only does that, resumed.
     Old(SessionId),
-    /// The one of this workspace that changed last.
-    Last,
+    /// The one of this workspace that changed last. An agent lists them by the folder's name as a text: these are
+    /// other spellings of it, for when it has none by that of the setup.
+    Last(Vec<String>),
     /// None: the run is over when the handshake is done.
     Nowhere,
-}
-
-/// Something to set before the prompt.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Setting {
-    /// A mode, by id.
-    Mode(String),
-    /// A model: the value of the config option whose category is `model`.
-    Model(String),
-    /// A config option and its value.
-    Option(String, ConfigValue),
 }
 
 /// Who answers permission requests, and how.

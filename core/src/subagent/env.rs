@@ -17,7 +17,8 @@ pub struct Scrubbed {
 /// Leaves out of `ours` what looks like a credential and what is meant for us, then lays `given` over it.
 ///
 /// Withheld is each name with KEY, PASSWORD, SECRET or TOKEN anywhere in it, or with DSH_ or AGENTLINE_ in
-/// front, in any case. So MONKEY and KEYBOARD are withheld too: a rule that a person can remember.
+/// front, in any case. So MONKEY and KEYBOARD are withheld too: a rule that a person can remember. And what
+/// [marks](is_marker) the programs of a surrounding agent.
 #[must_use]
 pub fn scrub(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
@@ -46,9 +47,19 @@ pub fn scrub(
     scrubbed
 }
 
+/// Whether a variable says that we run inside another agent. Some agents refuse to start then, and others change
+/// their ways.
+#[must_use]
+pub fn is_marker(name: &OsStr) -> bool {
+    MARKERS.iter().any(|marker| name == *marker)
+}
+
 /// Whether a variable of that name stays with us.
 #[must_use]
 pub fn is_withheld(name: &OsStr) -> bool {
+    if is_marker(name) {
+        return true;
+    }
     let name = name.as_encoded_bytes().to_ascii_uppercase();
     let has = |word: &[u8]| name.windows(word.len()).any(|part| part == word);
     CREDENTIALS.iter().any(|word| has(word)) || OURS.iter().any(|front| name.starts_with(front))
@@ -56,6 +67,18 @@ pub fn is_withheld(name: &OsStr) -> bool {
 
 const CREDENTIALS: [&[u8]; 4] = [b"KEY", b"PASSWORD", b"SECRET", b"TOKEN"];
 const OURS: [&[u8]; 2] = [b"DSH_", b"AGENTLINE_"];
+/// What agents set for the programs that they start. Not those of a sandbox, which is around us all the same.
+const MARKERS: [&str; 9] = [
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLINE_ACTIVE",
+    "CURSOR_AGENT",
+    "GEMINI_CLI",
+    "GOOSE_TERMINAL",
+    "OPENCODE",
+    "QWEN_CODE",
+];
 
 #[cfg(test)]
 mod tests {
@@ -78,6 +101,7 @@ mod tests {
             "PASSPHRASE",
             "CREDENTIALS",
             "AUTHX",
+            "CLAUDECODE",
             "PATH",
             "DEEPSEEK_API_KEY",
         ]);
@@ -93,6 +117,7 @@ mod tests {
             [
                 "AGENTLINE_HOME",
                 "AWS_SECRET_ACCESS_KEY",
+                "CLAUDECODE",
                 "KEYBOARD",
                 "MONKEY",
                 "dsh_low",

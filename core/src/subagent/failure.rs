@@ -2,7 +2,7 @@
 
 use crate::acp::Fault;
 use crate::acp::client::Failure;
-use crate::acp::session::AuthMethod;
+use crate::acp::session::{AuthMethod, Unsettable};
 use crate::closed::{Cause, Closed};
 use crate::discovery::command_line;
 use crate::link::Rung;
@@ -26,6 +26,8 @@ pub(crate) struct Evidence {
     pub(crate) bad_line: Option<String>,
     /// How to log in to it, in its own words.
     pub(crate) logins: Vec<AuthMethod>,
+    /// The values of the setting that failed.
+    pub(crate) values: Vec<String>,
 }
 
 impl Evidence {
@@ -37,7 +39,7 @@ impl Evidence {
             }
             Open::Connect(_) | Open::Listen(_) | Open::Accept(_) | Open::Given => Vec::new(),
         };
-        Self { argv, bad_line: None, logins: Vec::new() }
+        Self { argv, bad_line: None, logins: Vec::new(), values: Vec::new() }
     }
 
     /// A failure whose reason is known as it stands.
@@ -87,7 +89,11 @@ impl Evidence {
             code => {
                 let details = error.data.as_ref().and_then(|data| details(data.get())).unwrap_or_default();
                 let said = format!("the agent answered: {}{details} ({code})", error.message);
-                Problem::new(phase, Kind::Rpc, said)
+                if code == code::NOT_FOUND && phase == Phase::Session {
+                    return Problem::new(phase, Kind::NotFound, said).hint("leave out --resume");
+                }
+                let problem = Problem::new(phase, Kind::Rpc, said);
+                if self.values.is_empty() { problem } else { problem.hint(one_of(&self.values)) }
             }
         }
     }
@@ -112,7 +118,7 @@ impl Evidence {
         }
     }
 
-    fn fault(&self, phase: Phase, fault: &Fault) -> Problem {
+    pub(crate) fn fault(&self, phase: Phase, fault: &Fault) -> Problem {
         match fault {
             Fault::NotAcp(why) => {
                 Problem::new(phase, Kind::NotAcp, format!("the agent does not speak ACP: {why}"))
@@ -162,6 +168,26 @@ impl Evidence {
         }
     }
 }
+
+/// A setting that the agent has no place for.
+pub(crate) fn unsettable(why: &Unsettable) -> Problem {
+    let problem = Problem::new(Phase::Session, Kind::Usage, why.to_string());
+    match why {
+        Unsettable::NotOffered { options, .. } if options.is_empty() => problem,
+        Unsettable::NotOffered { options, .. } => problem.hint(format!("--set with {}", one_of(options))),
+        Unsettable::NotABool { option, .. } => problem.hint(format!("--set {option}=true, or =false")),
+    }
+}
+
+/// A choice in words.
+fn one_of(values: &[String]) -> String {
+    let (shown, more) = values.split_at(values.len().min(SHOWN));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    format!("one of {}{more}", shown.join(", "))
+}
+
+/// Values that are listed in a hint: some agents have hundreds of models.
+const SHOWN: usize = 20;
 
 fn asked(phase: Phase) -> &'static str {
     if phase == Phase::Initialize {

@@ -3,13 +3,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::api::{Choice, Command, Config, Event, Outcome, Policy, SessionOpened, Setting};
-use super::failure::{Evidence, Lost};
+use super::api::{Choice, Command, Config, Event, Outcome, Policy, SessionOpened};
+use super::failure::{Evidence, Lost, unsettable};
+use super::settings::Settings;
 use super::turn::{Ending, Turn};
 use crate::acp::client::{self, Answer, Client, Failure, PermissionAsked, TurnEnded, Which};
-use crate::acp::session::{
-    AgentCapabilities, ConfigValue, SessionInfo, SessionList, SessionSetup, SessionState,
-};
+use crate::acp::session::{AgentCapabilities, SessionInfo, SessionList, SessionSetup, Setting};
 use crate::acp::{ContentBlock, Fault, Notice, PermissionOutcome, RequestKey, SessionId};
 use crate::closed::Closed;
 use crate::machine::{
@@ -27,7 +26,7 @@ pub struct Run {
     halt: Halt,
     setup: SessionSetup,
     choice: Choice,
-    settings: VecDeque<Setting>,
+    settings: Vec<Setting>,
     prompt: Vec<ContentBlock>,
     turn: Turn,
     timeout: Option<(Time, Duration)>,
@@ -41,7 +40,7 @@ enum State {
     /// Looking for the latest session of the workspace.
     Choosing(Search),
     Opening,
-    Applying(SessionId, SessionState),
+    Applying(Settings),
     Running(SessionId),
     /// The connection is over or about to be; the child's end is waited for.
     Lost(Lost),
@@ -53,6 +52,10 @@ enum State {
 #[derive(Debug)]
 struct Search {
     latest: Option<SessionInfo>,
+    /// How the workspace is spelled in the list that is read.
+    cwd: String,
+    /// Other spellings of it, to be tried when that list has nothing.
+    spellings: VecDeque<String>,
     offers: AgentCapabilities,
     /// How many more pages are looked at.
     pages: u32,
@@ -81,7 +84,7 @@ impl Machine for Run {
             halt: Halt::No,
             setup,
             choice: session,
-            settings: settings.into(),
+            settings,
             prompt,
             turn: Turn::new(policy, output_limit),
             timeout: timeout.map(|timeout| (now.mono + timeout, timeout)),
@@ -127,6 +130,20 @@ impl Machine for Run {
     }
 }
 
+impl Search {
+    /// Reads a page. Agents list what changed last first, so where there are no times the first one counts.
+    fn read(&mut self, page: Vec<SessionInfo>) {
+        let cwd = self.cwd.trim_end_matches('/');
+        for session in page.into_iter().filter(|session| session.cwd.trim_end_matches('/') == cwd) {
+            // ISO 8601 in UTC sorts as text.
+            if self.latest.as_ref().is_none_or(|latest| session.updated_at > latest.updated_at) {
+                self.latest = Some(session);
+            }
+        }
+        self.pages -= 1;
+    }
+}
+
 impl Run {
     fn settle(&mut self, now: Now) {
         while let Some(((), told)) = self.client.next(&mut self.ids, &mut self.out) {
@@ -135,6 +152,25 @@ impl Run {
                 Told::Ended => self.out.end(),
             }
         }
+        if let (State::Connecting, Some(Fault::TimedOut)) = (&self.state, self.fault()) {
+            self.finish_late(self.evidence.fault(Phase::Initialize, &Fault::TimedOut));
+        }
+    }
+
+    /// Why the connection is being left, if the agent is to blame.
+    fn fault(&self) -> Option<&Fault> {
+        self.client.get(&()).and_then(Client::why_leaving)
+    }
+
+    /// A clock has expired. How the child goes is no part of the reason, so nobody waits for it.
+    fn finish_late(&mut self, mut problem: Problem) {
+        problem.stderr_tail = self.stderr_tail();
+        self.finish(Ending::failed(problem));
+    }
+
+    fn stderr_tail(&self) -> Option<String> {
+        let tail = self.client.get(&()).map(Client::stderr_tail)?;
+        Some(tail.trim_end().to_owned()).filter(|tail| !tail.is_empty())
     }
 
     fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
@@ -187,6 +223,11 @@ impl Run {
             self.halt = why;
         }
         self.shut_down(now);
+        // A turn that runs ends by that, and the end of a cancelled start is the child's (seed 003). What failed on
+        // our side is known as it stands.
+        if matches!(self.halt, Halt::Failed(_)) && !matches!(self.state, State::Running(_) | State::Told) {
+            self.finish(Ending::plain(Outcome::Error));
+        }
     }
 
     fn shut_down(&mut self, now: Now) {
@@ -198,8 +239,9 @@ impl Run {
         let Some((_, timeout)) = self.timeout.take() else { return };
         if !matches!(self.state, State::Told) {
             let message = format!("the run took longer than {timeout:?}");
-            let problem =
+            let mut problem =
                 Problem::new(self.phase(), Kind::Timeout, message).hint("give it more time: --timeout");
+            problem.stderr_tail = self.stderr_tail();
             self.halt(now, Halt::Failed(Box::new(problem)));
         }
     }
@@ -228,7 +270,12 @@ impl Run {
                 self.turn.heard(&text);
                 self.out.tell(Event::Text(text));
             }
-            From::Updated(updated) => self.out.tell(Event::Updated(updated)),
+            From::Updated(updated) => {
+                if let State::Applying(settings) = &mut self.state {
+                    settings.hear(&updated.update);
+                }
+                self.out.tell(Event::Updated(updated));
+            }
             From::PermissionAsked(asked) => self.permission_asked(now, asked),
             From::Withdrawn(request) => {
                 self.turn.withdrawn(request).into_iter().for_each(|event| self.out.tell(event));
@@ -236,7 +283,12 @@ impl Run {
             // Nothing is offered, so nothing is asked for.
             From::Requested(_) | From::Notified(_) => {}
             From::Answered(_, answer) => self.answered(now, *answer),
-            From::Failed(_, failure) => self.lose(now, self.phase(), *failure),
+            From::Failed(_, failure) => {
+                if let State::Applying(settings) = &self.state {
+                    self.evidence.values = settings.values();
+                }
+                self.lose(now, self.phase(), *failure);
+            }
             From::TurnEnded(ended) => self.turn_ended(now, *ended),
             From::Stderr(text) => self.out.tell(Event::Stderr(text)),
             From::Noticed(notice) => {
@@ -276,15 +328,18 @@ impl Run {
                 self.finish(Ending::plain(Outcome::Completed));
                 self.shut_down(now);
             }
-            Choice::Last => {
-                self.state = State::Choosing(Search { latest: None, offers, pages: PAGES });
+            Choice::Last(spellings) => {
+                let cwd = self.setup.cwd.clone();
+                let spellings = spellings.into();
+                self.state = State::Choosing(Search { latest: None, cwd, spellings, offers, pages: PAGES });
                 self.list(now, None);
             }
         }
     }
 
     fn list(&mut self, now: Now, cursor: Option<String>) {
-        let cwd = Some(self.setup.cwd.clone());
+        let State::Choosing(search) = &self.state else { return };
+        let cwd = Some(search.cwd.clone());
         self.ask(now, client::Command::ListSessions { tag: STEP, cwd, cursor });
     }
 
@@ -300,10 +355,16 @@ impl Run {
             Answer::SessionOpened { session, state } => {
                 let opened = SessionOpened { session: session.clone(), state: state.clone() };
                 self.out.tell(Event::SessionOpened(Box::new(opened)));
-                self.state = State::Applying(session, state);
+                let settings = std::mem::take(&mut self.settings);
+                self.state = State::Applying(Settings::new(session, state, settings));
                 self.apply(now);
             }
-            Answer::ModeSet | Answer::OptionSet(_) => self.apply(now),
+            Answer::ModeSet | Answer::ModelSet | Answer::OptionSet(_) => {
+                if let State::Applying(settings) = &mut self.state {
+                    settings.made(answer);
+                }
+                self.apply(now);
+            }
             Answer::Authenticated
             | Answer::LoggedOut
             | Answer::SessionClosed
@@ -314,17 +375,19 @@ impl Run {
 
     fn listed(&mut self, now: Now, list: SessionList) {
         let State::Choosing(search) = &mut self.state else { return };
-        let here = list.sessions.into_iter().filter(|session| session.cwd == self.setup.cwd);
-        let known = search.latest.take().into_iter().chain(here);
-        // ISO 8601 in UTC sorts as text.
-        search.latest = known.max_by(|a, b| a.updated_at.cmp(&b.updated_at));
-        search.pages -= 1;
+        search.read(list.sessions);
         if let Some(cursor) = list.next_cursor.filter(|_| search.pages > 0) {
             return self.list(now, Some(cursor));
         }
         if let Some(session) = search.latest.take() {
             let which = reopen(session.session_id, &search.offers);
+            // The agent may look it up by the folder as well.
+            self.setup.cwd = session.cwd;
             return self.open(now, which);
+        }
+        if let Some(cwd) = search.spellings.pop_front() {
+            search.cwd = cwd;
+            return self.list(now, None);
         }
         let message = format!("the agent has no session in {}", self.setup.cwd);
         let problem = Problem::new(Phase::Session, Kind::NotFound, message).hint("leave out --resume");
@@ -333,26 +396,16 @@ impl Run {
 
     /// The next setting, or the prompt.
     fn apply(&mut self, now: Now) {
-        let State::Applying(session, state) = &self.state else { return };
-        let session = session.clone();
-        let command = match self.settings.pop_front() {
+        let State::Applying(settings) = &mut self.state else { return };
+        let command = match settings.next(STEP) {
             None => {
+                let session = settings.session.clone();
                 self.state = State::Running(session.clone());
                 let prompt = std::mem::take(&mut self.prompt);
                 client::Command::Prompt { tag: STEP, session, prompt }
             }
-            Some(Setting::Mode(mode)) => client::Command::SetMode { tag: STEP, session, mode },
-            Some(Setting::Option(option, value)) => {
-                client::Command::SetOption { tag: STEP, session, option, value }
-            }
-            Some(Setting::Model(model)) => {
-                let options = state.config_options.iter().flatten();
-                let choice = options.into_iter().find(|option| option.category.as_deref() == Some("model"));
-                let Some(option) = choice.map(|option| option.id.clone()) else {
-                    return self.refused(now, Refused::NotOffered("a choice of models"));
-                };
-                client::Command::SetOption { tag: STEP, session, option, value: ConfigValue::Id(model) }
-            }
+            Some(Ok(command)) => command,
+            Some(Err(why)) => return self.halt(now, Halt::Failed(Box::new(unsettable(&why)))),
         };
         self.ask(now, command);
     }
@@ -369,8 +422,11 @@ impl Run {
         self.shut_down(now);
     }
 
-    /// Without an answer; the result waits for the child's end.
+    /// Without an answer; the result waits for the child's end, unless a clock has expired.
     fn lose(&mut self, now: Now, phase: Phase, failure: Failure) {
+        if failure == Failure::TimedOut && !matches!(self.state, State::Told | State::Lost(_)) {
+            self.finish_late(self.evidence.failure(phase, &failure));
+        }
         if !matches!(self.state, State::Told | State::Lost(_)) {
             self.state = State::Lost(Lost { phase, failure });
             // From here on the graces of the teardown count.

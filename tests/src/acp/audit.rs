@@ -87,6 +87,7 @@ impl Audit<Client> for ClientAudit {
             | C::CloseSession { tag, .. }
             | C::DeleteSession { tag, .. }
             | C::SetMode { tag, .. }
+            | C::SetModel { tag, .. }
             | C::SetOption { tag, .. }
             | C::Call { tag, .. }
                 if !self.uses(*tag) =>
@@ -107,6 +108,7 @@ impl Audit<Client> for ClientAudit {
             | C::CloseSession { .. }
             | C::DeleteSession { .. }
             | C::SetMode { .. }
+            | C::SetModel { .. }
             | C::SetOption { .. }
             | C::Call { .. }
             | C::Answer { .. }
@@ -130,6 +132,7 @@ impl Audit<Client> for ClientAudit {
                 | C::CloseSession { tag, .. }
                 | C::DeleteSession { tag, .. }
                 | C::SetMode { tag, .. }
+                | C::SetModel { tag, .. }
                 | C::SetOption { tag, .. }
                 | C::Call { tag, .. },
             ) => self.requests.close(tag),

@@ -435,6 +435,7 @@ fn client_command(dice: &mut Dice<'_>) -> client::Command {
         11 => C::CloseSession { tag, session },
         12 => C::DeleteSession { tag, session },
         13 => C::Withdraw { tag },
+        14 if dice.once_in(2) => C::SetModel { tag, session, model: dice.text(3) },
         14 => C::SetMode { tag, session, mode: dice.text(3) },
         15 => C::SetOption { tag, session, option: dice.text(3), value: ConfigValue::Bool(dice.once_in(2)) },
         16 => C::Authenticate { tag, method: "login".to_owned() },

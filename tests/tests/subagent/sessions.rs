@@ -1,12 +1,13 @@
 //! Which session a run prompts, what is set before, and who answers its questions.
 
-use agentline_core::acp::session::ConfigValue;
-use agentline_core::acp::{PermissionOutcome, SessionId};
+use std::time::Duration;
+
+use agentline_core::acp::{PermissionOutcome, SessionId, client};
 use agentline_core::problem::{Kind, Phase};
 use agentline_core::subagent::{
     Allow, By, Choice, Command, Config, Event, Outcome, Policy, Setting, Verdict,
 };
-use agentline_core::{Exit, Refused};
+use agentline_core::{Exit, Heard, Refused};
 
 use crate::moments::{CHUNK, END, GREETING, Hand, PERMISSION, SESSION, config};
 
@@ -56,7 +57,7 @@ fn what_is_said_before_the_session_is_known_is_no_part_of_the_answer() {
 
 #[test]
 fn an_old_session_of_an_agent_that_has_none_is_a_wrong_wish() {
-    for session in [Choice::Old(SessionId::from("s")), Choice::Last] {
+    for session in [Choice::Old(SessionId::from("s")), Choice::Last(Vec::new())] {
         let mut hand = Hand::after(Config { session, ..config() }, &[GREETING]);
         hand.gone(Exit::Code(0));
         let problem = hand.problem();
@@ -72,15 +73,75 @@ fn the_last_session_is_the_one_of_this_workspace_that_changed_last_on_any_page()
         page(2, &[("b", "/w", two)], Some("more")),
         page(3, &[("c", "/w", one)], None),
     ];
-    let mut hand = Hand::after(Config { session: Choice::Last, ..config() }, &[&greeting(true, false)]);
+    let mut hand =
+        Hand::after(Config { session: Choice::Last(Vec::new()), ..config() }, &[&greeting(true, false)]);
     pages.iter().for_each(|page| hand.line(page));
     assert!(hand.wrote.contains(r#""cursor":"next""#) && hand.wrote.contains(r#""cursor":"more""#));
     assert!(hand.wrote.contains(r#""method":"session/load","params":{"sessionId":"b""#), "{}", hand.wrote);
 }
 
 #[test]
+fn d3_without_times_the_first_of_the_list_is_the_last_session() {
+    let untimed = r#"{"sessions":[{"sessionId":"new","cwd":"/w/"},{"sessionId":"old","cwd":"/w"}]}"#;
+    let mut hand =
+        Hand::after(Config { session: Choice::Last(Vec::new()), ..config() }, &[&greeting(true, false)]);
+    hand.line(&answer(1, untimed));
+    assert!(hand.wrote.contains(r#""method":"session/load","params":{"sessionId":"new""#), "{}", hand.wrote);
+}
+
+#[test]
+fn d1_one_folder_many_spellings_are_one_workspace() {
+    let session = Choice::Last(vec!["/link".into()]);
+    let mut hand = Hand::after(Config { session, ..config() }, &[&greeting(true, false)]);
+    assert!(hand.wrote.contains(r#""method":"session/list","params":{"cwd":"/w"}"#), "{}", hand.wrote);
+    hand.line(&page(1, &[("other", "/x", "2026-01-01T00:00:00Z")], None));
+    assert!(hand.wrote.contains(r#""method":"session/list","params":{"cwd":"/link"}"#), "{}", hand.wrote);
+    hand.line(&page(2, &[("mine", "/link", "2026-01-01T00:00:00Z")], None));
+    assert!(hand.wrote.contains(r#""params":{"sessionId":"mine","cwd":"/link""#), "{}", hand.wrote);
+}
+
+#[test]
+fn session_gone_is_told_in_the_agents_words_and_never_a_new_session() {
+    for (code, said, kind, exit) in [
+        (-32002, "Resource not found", Kind::NotFound, 3),
+        (-32602, "Session not found", Kind::Rpc, 1),
+        (-32603, "Internal error", Kind::Rpc, 1),
+    ] {
+        let old = Config { session: Choice::Old(SessionId::from("s")), ..config() };
+        let mut hand = Hand::after(old, &[&greeting(true, true)]);
+        let error = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"{said}"}}}}"#);
+        hand.line(&error);
+        hand.gone(Exit::Code(0));
+        let problem = hand.problem();
+        assert_eq!((problem.kind, problem.phase, problem.exit_code()), (kind, Phase::Session, exit));
+        assert!(problem.message.contains(said) && !hand.wrote.contains("session/new"), "{problem}");
+    }
+}
+
+#[test]
+fn b4_a_clock_that_expires_before_the_turn_is_told_at_once() {
+    let second = Duration::from_secs(1);
+    let timeout = Config { timeout: Some(second), ..config() };
+    let slow =
+        client::Timeouts { initialize: Some(second), session: Some(second), ..client::Timeouts::default() };
+    let slow = || Config { client: client::Config { timeouts: slow.clone(), ..config().client }, ..config() };
+    for (config, lines) in
+        [(timeout.clone(), &[][..]), (timeout, &[GREETING]), (slow(), &[]), (slow(), &[GREETING])]
+    {
+        let mut hand = Hand::after(config, lines);
+        hand.hear(Heard::Stderr(b"still loading\n"));
+        hand.wait(second);
+        let problem = hand.problem();
+        assert_eq!((problem.kind, problem.exit_code()), (Kind::Timeout, 124), "{problem}");
+        assert_eq!(problem.stderr_tail.as_deref(), Some("still loading"));
+        hand.gone(Exit::Code(0));
+    }
+}
+
+#[test]
 fn a_list_without_an_end_is_not_read_for_ever() {
-    let mut hand = Hand::after(Config { session: Choice::Last, ..config() }, &[&greeting(true, false)]);
+    let mut hand =
+        Hand::after(Config { session: Choice::Last(Vec::new()), ..config() }, &[&greeting(true, false)]);
     for id in 1..=1000 {
         hand.line(&page(id, &[], Some("again")));
     }
@@ -95,11 +156,8 @@ const OPTIONS: &str = r#"{"sessionId":"s","modes":{"currentModeId":"a","availabl
 
 #[test]
 fn settings_are_set_one_after_the_other_before_the_prompt() {
-    let settings = vec![
-        Setting::Mode("a".into()),
-        Setting::Model("y".into()),
-        Setting::Option("m".into(), ConfigValue::Id("x".into())),
-    ];
+    let settings =
+        vec![Setting::Mode("a".into()), Setting::Model("y".into()), Setting::Option("m".into(), "x".into())];
     let mut hand = Hand::after(Config { settings, ..config() }, &[GREETING, &answer(1, OPTIONS)]);
     let options = answer(0, OPTIONS).replace(r#""id":0"#, r#""id":3"#);
     for (line, written) in [
@@ -124,18 +182,52 @@ fn a_setting_that_fails_ends_the_run_before_the_prompt() {
     let no = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no such mode"}}"#;
     let table = [
         (Setting::Mode("z".into()), OPTIONS, Some(no), Kind::Rpc, "no such mode"),
+        (Setting::Model("z".into()), OPTIONS, Some(no), Kind::Rpc, "no such mode"),
         (Setting::Mode("z".into()), r#"{"sessionId":"s"}"#, None, Kind::Usage, "modes"),
-        (Setting::Model("y".into()), r#"{"sessionId":"s"}"#, None, Kind::Usage, "a choice of models"),
+        (Setting::Option("z".into(), "1".into()), OPTIONS, None, Kind::Usage, "no option z"),
+        (Setting::Model("y".into()), r#"{"sessionId":"s"}"#, None, Kind::Usage, "no choice of models"),
     ];
     for (setting, session, said, kind, why) in table {
-        let mut hand = Hand::after(with(setting), &[GREETING, &answer(1, session)]);
+        let mut hand = Hand::after(with(setting.clone()), &[GREETING, &answer(1, session)]);
         said.into_iter().for_each(|line| hand.line(line));
         hand.gone(Exit::Code(0));
         let problem = hand.problem();
         assert_eq!((problem.kind, problem.phase), (kind, Phase::Session), "{problem}");
         assert!(problem.message.contains(why), "{problem}");
         assert_eq!(prompts(&hand), 0);
+        let hint = match said {
+            Some(_) if matches!(setting, Setting::Mode(_)) => Some("one of a"),
+            Some(_) => Some("one of x, y"),
+            None if session == OPTIONS => Some("--set with one of m"),
+            None => None,
+        };
+        assert_eq!(problem.hint.as_deref(), hint);
     }
+}
+
+#[test]
+fn d2_a_setting_goes_by_what_the_agent_said_last() {
+    let settings = vec![Setting::Model("y".into()), Setting::Option("effort".into(), "xhigh".into())];
+    let mut hand = Hand::after(Config { settings, ..config() }, &[GREETING, &answer(1, OPTIONS)]);
+    let with_effort = OPTIONS.replace(
+        r#""configOptions":["#,
+        r#""configOptions":[{"id":"e","name":"Effort","category":"effort","type":"select","currentValue":"low",
+            "options":[{"value":"x-high","name":"xHigh"}]},"#,
+    );
+    hand.line(&answer(2, &with_effort));
+    assert!(hand.wrote.contains(r#""configId":"e","value":"x-high""#), "{}", hand.wrote);
+}
+
+#[test]
+fn d2_models_beside_the_options_are_set_by_their_own_method() {
+    let models = r#"{"sessionId":"s","models":{"currentModelId":"a","availableModels":[{"modelId":"b","name":"Big"}]}}"#;
+    let settings = vec![Setting::Model("big".into())];
+    let mut hand = Hand::after(Config { settings, ..config() }, &[GREETING, &answer(1, models)]);
+    let written = r#""method":"session/set_model","params":{"sessionId":"s","modelId":"b"}"#;
+    assert!(hand.wrote.contains(written), "{}", hand.wrote);
+    assert_eq!(prompts(&hand), 0);
+    hand.line(&answer(2, "{}"));
+    assert_eq!(prompts(&hand), 1);
 }
 
 #[test]

@@ -160,6 +160,15 @@ pub enum Command {
         /// The mode's id.
         mode: String,
     },
+    /// Choose a model of an agent that has them beside its config options.
+    SetModel {
+        /// Echoed.
+        tag: Tag,
+        /// Of this session.
+        session: SessionId,
+        /// The model's id.
+        model: String,
+    },
     /// Choose a setting.
     SetOption {
         /// Echoed.
@@ -379,6 +388,8 @@ pub enum Answer {
     SessionDeleted,
     /// The mode is set.
     ModeSet,
+    /// The model is set.
+    ModelSet,
     /// A setting is set; these are all of them.
     OptionSet(Vec<ConfigOption>),
     /// The answer of an extension, as written.

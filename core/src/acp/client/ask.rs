@@ -50,6 +50,7 @@ pub(super) enum Wanted {
     CloseSession(SessionId),
     DeleteSession,
     SetMode,
+    SetModel,
     SetOption,
     Call,
 }
@@ -143,6 +144,11 @@ impl Client {
                 offered(self.known(&session)?.modes, "session modes")?;
                 let params = Params { mode_id: Some(&mode), ..Params::of(&session) };
                 self.request_of(now, tag, Wanted::SetMode, method::SESSION_SET_MODE, &params)
+            }
+            Command::SetModel { tag, session, model } => {
+                offered(self.known(&session)?.models, "session models")?;
+                let params = Params { model_id: Some(&model), ..Params::of(&session) };
+                self.request_of(now, tag, Wanted::SetModel, method::SESSION_SET_MODEL, &params)
             }
             Command::SetOption { tag, session, option, value } => {
                 offered(self.known(&session)?.options, "session config options")?;
@@ -365,6 +371,7 @@ impl Client {
             }
             Wanted::DeleteSession => Answer::SessionDeleted,
             Wanted::SetMode => Answer::ModeSet,
+            Wanted::SetModel => Answer::ModelSet,
             Wanted::SetOption => {
                 let options: ConfigOptions = object(json).map_err(|error| unreadable(&error))?;
                 Answer::OptionSet(options.config_options)
@@ -388,8 +395,12 @@ impl Client {
         }
         // A null result is an open session without modes.
         let state: SessionState = object(json).unwrap_or_default();
-        let known =
-            Known { turn: Turn::Idle, modes: state.modes.is_some(), options: state.config_options.is_some() };
+        let known = Known {
+            turn: Turn::Idle,
+            modes: state.modes.is_some(),
+            models: state.models.is_some(),
+            options: state.config_options.is_some(),
+        };
         self.sessions.insert(session.clone(), Session::Open(known));
         Ok(Answer::SessionOpened { session, state })
     }
@@ -424,6 +435,7 @@ impl Client {
             | Wanted::CloseSession(_)
             | Wanted::DeleteSession
             | Wanted::SetMode
+            | Wanted::SetModel
             | Wanted::SetOption
             | Wanted::Call => {}
         }
@@ -488,6 +500,8 @@ struct Params<'a> {
     prompt: Option<&'a [ContentBlock]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mode_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     config_id: Option<&'a str>,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]

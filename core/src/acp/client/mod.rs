@@ -92,6 +92,8 @@ struct Known {
     turn: Turn,
     /// Whether it has modes to choose from.
     modes: bool,
+    /// Whether it has models to choose from, beside its options.
+    models: bool,
     /// Whether it has options to set.
     options: bool,
 }
@@ -210,6 +212,21 @@ impl Role for Client {
 }
 
 impl Client {
+    /// Why the connection is being left, if the agent is to blame.
+    #[must_use]
+    pub const fn why_leaving(&self) -> Option<&Fault> {
+        match self.wire.parted() {
+            Some(Cause::Fault(fault)) => Some(fault),
+            Some(Cause::Left | Cause::Gone | Cause::Failed(_)) | None => None,
+        }
+    }
+
+    /// The end of what the child has written to standard error so far.
+    #[must_use]
+    pub fn stderr_tail(&self) -> String {
+        self.wire.link.obituary().stderr_tail
+    }
+
     /// Bytes that are not yet with the operating system.
     #[must_use]
     pub fn unsent(&self) -> usize {

@@ -1,6 +1,7 @@
 //! Setting a connection and its sessions up (spec/acp §4, §5, §6, §10).
 
 mod capabilities;
+mod settings;
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ pub use capabilities::{
     McpCapabilities, OptionTypes, PromptCapabilities, SessionCapabilities, SystemPromptModes,
     SystemPromptSupport,
 };
+pub use settings::{Request, Setting, Unsettable};
 
 /// The protocol version that is spoken here.
 pub const PROTOCOL_VERSION: u16 = 1;
@@ -330,6 +332,9 @@ pub struct SessionState {
     /// Its modes.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub modes: Option<SessionModes>,
+    /// Its models, where the agent has not moved them to the config options yet.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub models: Option<SessionModels>,
     /// Its config options, the most important first.
     #[serde(default, deserialize_with = "some_items", skip_serializing_if = "Option::is_none")]
     pub config_options: Option<Vec<ConfigOption>>,
@@ -355,6 +360,31 @@ pub struct SessionMode {
     /// For `session/set_mode`.
     pub id: String,
     /// For people.
+    pub name: String,
+    /// For people.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// The models of a session.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionModels {
+    /// The one it uses.
+    pub current_model_id: String,
+    /// Those that can be chosen.
+    #[serde(default, deserialize_with = "items")]
+    pub available_models: Vec<SessionModel>,
+}
+
+/// A model.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionModel {
+    /// For `session/set_model`.
+    pub model_id: String,
+    /// For people.
+    #[serde(default, deserialize_with = "or_default")]
     pub name: String,
     /// For people.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]

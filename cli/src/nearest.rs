@@ -1,0 +1,34 @@
+//! What a mistyped word may have meant.
+
+/// The word that is most like another one, if one is like it at all.
+pub(crate) fn of<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    let likeness = |known: &str| strsim::jaro_winkler(&word, &known.to_lowercase());
+    let rated = known.into_iter().map(|known| (likeness(known), known)).filter(|(like, _)| *like >= ALIKE);
+    rated.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, known)| known)
+}
+
+/// From here on two words are taken for one: `geminy` and `gemini`, not `codex` and `cursor`.
+const ALIKE: f64 = 0.85;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_found_and_other_words_are_not() {
+        let known = ["gemini", "opencode", "cursor", "qwen-code", "goose"];
+        for (word, meant) in [
+            ("geminy", Some("gemini")),
+            ("Gemini", Some("gemini")),
+            ("gemnii", Some("gemini")),
+            ("open-code", Some("opencode")),
+            ("qwencode", Some("qwen-code")),
+            ("codex", None),
+            ("x", None),
+            ("", None),
+        ] {
+            assert_eq!(of(word, known), meant, "{word}");
+        }
+    }
+}
