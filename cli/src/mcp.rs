@@ -101,11 +101,11 @@ fn words(at: &str, fields: &mut Map<String, Value>) -> Result<Vec<String>, Wrong
         Some(Value::Array(words)) => words,
         Some(_) => return wrong(&format!("{at}.args"), "is no list"),
     };
-    let words = words.into_iter().enumerate().map(|(number, word)| match word {
-        Value::String(word) => Ok(word),
-        _ => wrong(&format!("{at}.args[{number}]"), "is no text"),
-    });
-    words.collect()
+    let word = |(number, word): (usize, Value)| {
+        let Value::String(word) = word else { return wrong(&format!("{at}.args[{number}]"), "is no text") };
+        Ok(word)
+    };
+    words.into_iter().enumerate().map(word).collect()
 }
 
 /// Variables or headers: a list of pairs, or an object.
@@ -132,7 +132,7 @@ fn pairs(at: &str, fields: &mut Map<String, Value>, field: &str) -> Result<Vec<P
     let pair = |(at, name, value): (String, String, Value)| match value {
         Value::String(value) => Ok(Pair { name, value: value.into() }),
         Value::Null => wrong(&at, "is missing"),
-        _ => wrong(&at, "is no text"),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => wrong(&at, "is no text"),
     };
     pairs.into_iter().map(pair).collect()
 }

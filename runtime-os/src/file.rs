@@ -27,12 +27,11 @@ impl fmt::Display for Unusable {
             Self::NotAFile(what) => write!(f, "is {what}, not a file"),
             Self::TooLong(limit) if *limit >= 1 << 20 => write!(f, "is longer than {} MiB", limit >> 20),
             Self::TooLong(limit) => write!(f, "is longer than {} KiB", limit >> 10),
-            Self::System(error) => match error.kind() {
-                ErrorKind::NotFound => f.write_str("is not there"),
-                ErrorKind::PermissionDenied => f.write_str("is not ours to use: permission denied"),
-                ErrorKind::AlreadyExists => f.write_str("is there already"),
-                _ => write!(f, "cannot be used: {error}"),
-            },
+            Self::System(error) if error.kind() == ErrorKind::NotFound => f.write_str("is not there"),
+            Self::System(error) if error.kind() == ErrorKind::AlreadyExists => {
+                f.write_str("is there already")
+            }
+            Self::System(error) => write!(f, "cannot be used: {error}"),
         }
     }
 }
