@@ -12,7 +12,11 @@ use disk::Disk;
 
 /// Discovery of a user with that search path, with the bundled registry.
 pub(crate) fn discovery(path: &str) -> Discovery {
-    let env = |name: &str| (name == "PATH").then(|| path.into());
+    let env = |name: &str| match name {
+        "PATH" => Some(path.into()),
+        "HOME" => Some("/home/me".into()),
+        _ => None,
+    };
     Discovery::new("/home/me".into(), &env, Registry::bundled(), Settings::default())
 }
 
