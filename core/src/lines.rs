@@ -1,4 +1,9 @@
 //! Bytes to lines: any chunking gives the same lines, and no line is held beyond the limit.
+//!
+//! What is no line of text is told as what it is, the same for every reader: [`rpc::read`](crate::rpc::read) says
+//! what a reader makes of it.
+
+use std::borrow::Cow;
 
 use memchr::memchr;
 
@@ -12,6 +17,8 @@ pub struct Lines {
     lent: bool,
     /// The rest of a line over the limit is being passed over.
     skipping: bool,
+    /// An object came: whoever sends them one a line does not frame them by headers.
+    begun: bool,
     /// Of a reader that takes lines when it can.
     waiting: Waiting,
 }
@@ -23,15 +30,35 @@ pub enum Line<'a> {
     Text(&'a str),
     /// Bytes that are not UTF-8.
     NotUtf8(&'a [u8]),
-    /// More bytes than the limit. The rest is passed over; the next line is sound again.
-    TooLong,
+    /// More bytes than the limit, and the first of them: at most 4 KiB, enough for an id. The rest is passed over.
+    TooLong(&'a [u8]),
+    /// A header as language servers write it, before any object: its writer frames messages like mail.
+    Header(&'a str),
+}
+
+impl<'a> Line<'a> {
+    /// The line as people are shown it, as far as it is there.
+    #[must_use]
+    pub fn shown(self) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) | Self::Header(text) => Cow::Borrowed(text),
+            Self::NotUtf8(bytes) | Self::TooLong(bytes) => String::from_utf8_lossy(bytes),
+        }
+    }
 }
 
 impl Lines {
     /// Takes lines of up to `limit` bytes, line end not counted.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
-        Self { limit, carry: Vec::new(), lent: false, skipping: false, waiting: Waiting::NOTHING }
+        Self {
+            limit,
+            carry: Vec::new(),
+            lent: false,
+            skipping: false,
+            begun: false,
+            waiting: Waiting::NOTHING,
+        }
     }
 
     /// Feeds a chunk and lends the lines that it ends.
@@ -44,7 +71,7 @@ impl Lines {
         self.take_back();
         self.skipping = false;
         self.lent = true;
-        line(&self.carry)
+        line(&self.carry, &mut self.begun)
     }
 
     /// Clears the carry after the line in it was lent out.
@@ -61,6 +88,17 @@ impl Lines {
             self.carry.reserve_exact(self.limit.saturating_sub(self.carry.len()));
         }
         self.carry.extend_from_slice(piece);
+    }
+
+    /// The line in the carry, with what follows it here, is over the limit: its start is lent.
+    fn too_long(&mut self, piece: &[u8]) -> Line<'_> {
+        let start = START.min(self.limit);
+        self.carry.truncate(start);
+        self.carry.shrink_to(start);
+        let more = piece.get(..start - self.carry.len()).unwrap_or(piece);
+        self.carry.extend_from_slice(more);
+        self.lent = true;
+        Line::TooLong(&self.carry)
     }
 
     /// Bytes that had to wait.
@@ -116,11 +154,10 @@ impl Feed<'_> {
                 continue;
             }
             if self.lines.carry.len() + piece.len() > self.lines.limit {
-                self.lines.carry = Vec::new();
-                return Some(Line::TooLong);
+                return Some(self.lines.too_long(piece));
             }
             if self.lines.carry.is_empty() {
-                if let Some(line) = line(piece) {
+                if let Some(line) = line(piece, &mut self.lines.begun) {
                     return Some(line);
                 }
             } else {
@@ -129,22 +166,21 @@ impl Feed<'_> {
                     self.lines.carry.clear();
                 } else {
                     self.lines.lent = true;
-                    return line(&self.lines.carry);
+                    return line(&self.lines.carry, &mut self.lines.begun);
                 }
             }
         }
     }
 
     /// Keeps the start of an unfinished line, unless it is too long already.
-    fn keep_rest(&mut self) -> Option<Line<'static>> {
+    fn keep_rest(&mut self) -> Option<Line<'_>> {
         let rest = std::mem::take(&mut self.rest);
         if self.lines.skipping || rest.is_empty() {
             return None;
         }
         if self.lines.carry.len() + rest.len() > self.lines.limit {
-            self.lines.carry = Vec::new();
             self.lines.skipping = true;
-            return Some(Line::TooLong);
+            return Some(self.lines.too_long(rest));
         }
         self.lines.keep(rest);
         None
@@ -187,12 +223,23 @@ impl Waiting {
 }
 
 /// `None` for a blank line.
-fn line(bytes: &[u8]) -> Option<Line<'_>> {
+fn line<'a>(bytes: &'a [u8], begun: &mut bool) -> Option<Line<'a>> {
     let bytes = content(bytes);
     if is_blank(bytes) {
         return None;
     }
-    Some(std::str::from_utf8(bytes).map_or(Line::NotUtf8(bytes), Line::Text))
+    let Ok(text) = std::str::from_utf8(bytes) else { return Some(Line::NotUtf8(bytes)) };
+    if !*begun {
+        if is_header(text) {
+            return Some(Line::Header(text));
+        }
+        *begun = text.trim_ascii_start().starts_with('{');
+    }
+    Some(Line::Text(text))
+}
+
+fn is_header(line: &str) -> bool {
+    line.get(..HEADER.len()).is_some_and(|start| start.eq_ignore_ascii_case(HEADER))
 }
 
 fn content(bytes: &[u8]) -> &[u8] {
@@ -205,6 +252,9 @@ fn is_blank(bytes: &[u8]) -> bool {
 }
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+const HEADER: &str = "content-length:";
+/// Bytes of a line over the limit that are lent: room for the longest id and what stands before it.
+const START: usize = 4 << 10;
 /// Capacity that survives a line: what one read usually leaves over.
 const KEPT: usize = 64 << 10;
 
@@ -253,7 +303,7 @@ mod tests {
     fn the_limit_is_of_the_line_and_not_of_the_buffer() {
         assert_eq!(
             lines(10, b"0123456789\n0123456789a\nb\nlast one 10", &[]),
-            ["Text(\"0123456789\")", "TooLong", "Text(\"b\")", "TooLong"]
+            ["Text(\"0123456789\")", &too_long("0123456789"), "Text(\"b\")", &too_long("last one 1")]
         );
         let mut lines = Lines::new(10);
         for _ in 0..1000 {
@@ -261,6 +311,36 @@ mod tests {
             while feed.next().is_some() {}
             assert!(lines.held() <= 10);
         }
+    }
+
+    fn too_long(start: &str) -> String {
+        format!("{:?}", Line::TooLong(start.as_bytes()))
+    }
+
+    #[test]
+    fn a_header_is_one_only_before_any_object() {
+        let header = "Header(\"Content-Length: 2\")";
+        assert_eq!(
+            lines(99, b"\n\xef\xbb\xbfContent-Length: 2\r\n\r\n{}", &[]),
+            [header, "end Text(\"{}\")"]
+        );
+        assert_eq!(
+            lines(99, b"hello\nContent-Length: 2\n {}\nContent-Length: 2\n", &[]),
+            ["Text(\"hello\")", header, "Text(\" {}\")", "Text(\"Content-Length: 2\")"]
+        );
+    }
+
+    #[test]
+    fn the_start_of_a_long_line_is_lent_and_not_kept() {
+        let mut lines = Lines::new(1 << 20);
+        let mut feed = lines.feed(&[b'x'; 900_000]);
+        assert_eq!(feed.next(), None);
+        let mut feed = lines.feed(&[b'y'; 900_000]);
+        assert_eq!(feed.next(), Some(Line::TooLong(&[b'x'; START])));
+        assert_eq!(feed.next(), None);
+        assert!(lines.carry.capacity() <= KEPT);
+        let mut feed = lines.feed(b"\nnext\n");
+        assert_eq!(feed.next(), Some(Line::Text("next")));
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub fn rpc(data: &[u8]) {
             show(&frame)
         }
         Frame::Request { id, method, params } => {
-            if let Some(number) = id.number() {
+            if let Some(number) = id.number().filter(|number| *id.token() == number.to_string()) {
                 rpc::request(&mut printed, number, method, params);
                 show(&frame)
             } else if *id == Id::null() {
@@ -78,7 +78,7 @@ pub fn rpc(data: &[u8]) {
             show(&frame)
         }
         Frame::Malformed(Flaw { answer: None, .. }) => return,
-        Frame::Malformed(Flaw { answer: Some(code), id, why }) => {
+        Frame::Malformed(Flaw { answer: Some(code), id, why, .. }) => {
             rpc::reply_error(&mut printed, id, &RpcError::new(*code, *why));
             match rpc::parse(text(&printed), DEPTH) {
                 Frame::Response { id: answered, outcome: Err(error) } => {
@@ -101,8 +101,10 @@ const DEPTH: usize = 100;
 
 /// A stream with what breaks careless readers in it.
 fn stream(dice: &mut Dice<'_>) -> Vec<u8> {
-    const PIECES: [&[u8]; 16] = [
+    const PIECES: [&[u8]; 18] = [
         b"a",
+        b"{",
+        b"\nContent-length: 7\r\n",
         b"\n",
         b"\r\n",
         b"\n",
@@ -124,16 +126,26 @@ fn stream(dice: &mut Dice<'_>) -> Vec<u8> {
 
 /// Lines as a reader with no limit on its memory finds them.
 fn naive_lines(limit: usize, stream: &[u8]) -> Vec<String> {
+    let mut begun = false;
     let line = |raw: &[u8]| {
         if raw.len() > limit {
-            return Some(format!("{:?}", Line::TooLong));
+            return Some(format!("{:?}", Line::TooLong(&raw[..limit.min(4096)])));
         }
         let raw = raw.strip_prefix("\u{feff}".as_bytes()).unwrap_or(raw);
         let raw = raw.strip_suffix(b"\r").unwrap_or(raw);
         if raw.iter().all(u8::is_ascii_whitespace) {
             return None;
         }
-        let line = std::str::from_utf8(raw).map_or(Line::NotUtf8(raw), Line::Text);
+        let line = match std::str::from_utf8(raw) {
+            Ok(text) if !begun && text.to_ascii_lowercase().starts_with("content-length:") => {
+                Line::Header(text)
+            }
+            Ok(text) => {
+                begun |= text.trim_ascii_start().starts_with('{');
+                Line::Text(text)
+            }
+            Err(_) => Line::NotUtf8(raw),
+        };
         Some(format!("{line:?}"))
     };
     stream.split(|byte| *byte == b'\n').filter_map(line).collect()

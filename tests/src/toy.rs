@@ -209,8 +209,8 @@ impl Machine for Talk {
 
 fn own(line: Line<'_>) -> Result<String, &'static str> {
     match line {
-        Line::Text(text) => Ok(text.to_owned()),
+        Line::Text(text) | Line::Header(text) => Ok(text.to_owned()),
         Line::NotUtf8(_) => Err("not UTF-8"),
-        Line::TooLong => Err("too long"),
+        Line::TooLong(_) => Err("too long"),
     }
 }

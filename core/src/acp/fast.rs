@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::lenient::{Object, object};
 use super::update::Speaker;
+use crate::rpc::Text;
 
 /// A text chunk, borrowed from its line as far as it holds no escapes.
 pub(super) struct TextChunk<'a> {
@@ -69,33 +70,6 @@ struct Content<'a> {
     _type: TypeText,
     #[serde(borrow)]
     text: Text<'a>,
-}
-
-/// A string, borrowed when it holds no escapes: serde's own `Cow` always copies inside an `Option`.
-struct Text<'a>(Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Borrow;
-
-        impl<'de> Visitor<'de> for Borrow {
-            type Value = Cow<'de, str>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Cow::Borrowed(text))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Cow::Owned(text.to_owned()))
-            }
-        }
-
-        deserializer.deserialize_str(Borrow).map(Text)
-    }
 }
 
 /// A string that must be one of a few words, looked at without a copy.

@@ -6,8 +6,9 @@ use serde_json::value::RawValue;
 
 use super::lenient::{explain, object};
 use super::{Json, SessionId};
+use crate::lines::Line;
 use crate::machine::Refused;
-use crate::rpc::{RpcError, shown};
+use crate::rpc::{After, Flaw, RpcError, TOO_LONG, shown};
 
 /// Names a request of the peer until it is answered or withdrawn.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
@@ -82,8 +83,19 @@ pub enum Fault {
 }
 
 impl Notice {
-    pub(super) fn bad_line(why: &'static str, line: &str) -> Self {
-        Self::BadLine { why, start: shown(line).to_owned() }
+    pub(super) fn bad_line(why: &'static str, line: Line<'_>) -> Self {
+        Self::BadLine { why, start: shown(&line.shown()).to_owned() }
+    }
+}
+
+impl Fault {
+    /// Whether a line that is no frame ends the connection.
+    pub(super) fn of_flaw(flaw: &Flaw) -> Option<Self> {
+        match flaw.after {
+            After::GoOn => None,
+            After::End if flaw.why == TOO_LONG => Some(Self::LineTooLong),
+            After::End => Some(Self::NotAcp(flaw.why.to_owned())),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::lines::Line;
 use crate::link::Listened;
 use crate::machine::{Address, Deadline, Now, Open, Peer, Refused};
 use crate::role::{Role, Takes, Wire};
-use crate::rpc::{self, Frame, Id, RpcError};
+use crate::rpc::{self, After, Flaw, Frame, Id, RpcError, TOO_LONG};
 use crate::secret::Secret;
 
 /// Which session to attach to.
@@ -165,11 +165,7 @@ impl Role for Client {
     }
 
     fn line(&mut self, now: Now, line: Line<'_>) {
-        match line {
-            Line::Text(text) => self.frame(now, rpc::parse(text, self.target.limits.link.depth)),
-            Line::NotUtf8(_) => self.wire.tell(Event::Noticed("not UTF-8")),
-            Line::TooLong => self.part(now, Cause::Fault(Fault::LineTooLong)),
-        }
+        rpc::read(line, self.target.limits.link.depth, |frame| self.frame(now, frame));
     }
 
     fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
@@ -256,13 +252,28 @@ impl Client {
             (Frame::Complaint(error), Stage::Asking { .. }) => {
                 self.answered(Err(Failure::Refused(error.into())));
             }
-            (Frame::Malformed(flaw), _) => self.wire.tell(Event::Noticed(flaw.why)),
+            (Frame::Malformed(flaw), _) => self.flaw(now, &flaw),
             (Frame::Response { .. } | Frame::Complaint(_), _) => {
                 self.wire.tell(Event::Noticed("an answer to nothing"));
             }
             (Frame::Request { .. } | Frame::Notification { .. }, _) => {
                 self.wire.tell(Event::Noticed("sessions do not ask"));
             }
+        }
+    }
+
+    /// Nothing is answered: sessions do not ask. A request whose answer cannot be read has none.
+    fn flaw(&mut self, now: Now, flaw: &Flaw) {
+        self.wire.tell(Event::Noticed(flaw.why));
+        match (&self.stage, flaw.after) {
+            (_, After::End) => {
+                let fault = if flaw.why == TOO_LONG { Fault::LineTooLong } else { Fault::NotAttach };
+                self.part(now, Cause::Fault(fault));
+            }
+            (Stage::Asking { number, .. }, After::GoOn) if is(&flaw.id, *number) => {
+                self.answered(Err(Failure::Unreadable));
+            }
+            (_, After::GoOn) => {}
         }
     }
 

@@ -12,7 +12,7 @@ use crate::limits::{Graces, Limits};
 use crate::lines::Line;
 use crate::machine::{Now, Refused};
 use crate::role::{Role, Takes, Wire};
-use crate::rpc::{self, Frame, Id, RpcError, code};
+use crate::rpc::{self, After, Frame, Id, RpcError, code};
 use crate::secret::Secret;
 
 /// What all connections of a server have in common.
@@ -87,17 +87,7 @@ impl Role for Conn {
     }
 
     fn line(&mut self, now: Now, line: Line<'_>) {
-        match line {
-            Line::Text(text) => {
-                let house = Arc::clone(&self.house);
-                self.frame(rpc::parse(text, house.limits.depth));
-            }
-            Line::NotUtf8(_) => self.error(&Id::null(), code::PARSE_ERROR, "not UTF-8"),
-            Line::TooLong => {
-                self.error(&Id::null(), code::INVALID_REQUEST, "message too large");
-                self.part(now, Cause::Left);
-            }
-        }
+        rpc::read(line, self.house.limits.depth, |frame| self.frame(now, frame));
     }
 
     /// What was asked is answered first.
@@ -159,7 +149,7 @@ impl Conn {
         self.wire.link.unsent() <= self.house.limits.unsent_soft
     }
 
-    fn frame(&mut self, frame: Frame<'_>) {
+    fn frame(&mut self, now: Now, frame: Frame<'_>) {
         match frame {
             Frame::Request { id, method, params } => self.request(Some(id), &method, params),
             Frame::Notification { method, params } => self.request(None, &method, params),
@@ -168,6 +158,9 @@ impl Conn {
             Frame::Complaint(_) => self.error(&Id::null(), code::INVALID_REQUEST, "method is missing"),
             Frame::Malformed(flaw) => {
                 self.error(&flaw.id, flaw.answer.unwrap_or(code::INVALID_REQUEST), flaw.why);
+                if flaw.after == After::End {
+                    self.part(now, Cause::Left);
+                }
             }
         }
     }

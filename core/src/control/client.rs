@@ -13,6 +13,7 @@ use crate::lines::Line;
 use crate::link::Listened;
 use crate::machine::{Address, Deadline, Now, Open, Peer, Refused, Tag};
 use crate::role::{Role, Takes, Wire};
+use crate::rpc::After;
 
 /// One connection to a server of the control protocol.
 #[derive(Debug)]
@@ -92,7 +93,7 @@ pub enum Event {
     Unexpected {
         /// What is wrong with it.
         why: &'static str,
-        /// The line as text; empty if it was too long.
+        /// The line as text, or the start of one over the limit.
         line: String,
     },
     /// The connection is over; nothing follows.
@@ -103,6 +104,9 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
+    /// It wrote a line over the limit, or does not write lines.
+    #[error("the server's answer cannot be read")]
+    Unreadable,
     /// It took longer than [`Config::answer`].
     #[error("the server does not answer")]
     TimedOut,
@@ -159,7 +163,12 @@ impl Role for Client {
         let streaming = matches!(self.stage, Stage::Streaming { .. });
         match wire::said(line, streaming, &self.limits) {
             Said::Answer(to, answer) => self.answered(now, to, answer),
-            Said::Unreadable(why, line) => self.unreadable(now, why, line),
+            Said::Unreadable(why, line, after) => {
+                self.unreadable(now, why, line);
+                if after == After::End {
+                    self.part(now, Cause::Fault(Fault::Unreadable));
+                }
+            }
         }
     }
 

@@ -13,6 +13,7 @@ use crate::lines::Line;
 use crate::link::Link;
 use crate::machine::{Deadline, Heard, Now, Peer, Refused, Time, soonest};
 use crate::role::{Role, Takes, Wire};
+use crate::rpc::After;
 
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -214,7 +215,7 @@ impl Connection {
         !self.full && self.wire.link.unsent() < self.config.limits.unsent_soft
     }
 
-    fn asked(&mut self, now: Now, Asked { id, request }: Asked) {
+    fn asked(&mut self, now: Now, Asked { id, request, after }: Asked) {
         match request {
             Ok(request) => {
                 self.newest = self.newest.wrapping_add(1);
@@ -224,6 +225,9 @@ impl Connection {
             Err(failure) => {
                 self.say(id.as_ref(), &Answer::Fail(failure));
                 self.restart(now);
+                if let (After::End, State::Waiting { until }) = (after, &self.state) {
+                    self.state = State::Finishing { until: *until };
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ use super::failure::{ErrorTag, Failure};
 use crate::limits::Limits;
 use crate::lines::Line;
 use crate::machine::Tag;
-use crate::rpc::{Json, append, append_json, is_deeper, text};
+use crate::rpc::{After, FRAMED, Json, TOO_LONG, append, append_json, each_member, is_deeper, mend, text};
 
 /// The version of commands and results that is spoken here (seed 002 §2, "Schema version").
 pub const SCHEMA_VERSION: u32 = 1;
@@ -104,25 +104,52 @@ pub(super) struct Asked {
     pub(super) id: Option<RequestId>,
     /// What is asked, or why the line is no request.
     pub(super) request: Result<Request, Failure>,
+    /// What becomes of the connection.
+    pub(super) after: After,
 }
 
 /// Reads a line of a client.
 pub(super) fn asked(line: Line<'_>, limits: &Limits) -> Asked {
-    let refused = |why: String| Asked { id: None, request: Err(Failure::invalid_args(why)) };
+    let refused = |after, id, why: &str| Asked { id, request: Err(Failure::invalid_args(why)), after };
     let text = match line {
         Line::Text(text) => text,
-        Line::NotUtf8(_) => return refused("request is not UTF-8".to_owned()),
-        Line::TooLong => return refused(format!("request line longer than {} bytes", limits.line)),
-    };
-    let Some(members) = object::<Call<'_>>(text, limits.depth) else {
-        return refused(MALFORMED.to_owned());
-    };
-    match members.request_id {
-        Some(id) if !id.get().starts_with('"') || id.get().len() > REQUEST_ID => {
-            refused(MALFORMED.to_owned())
+        Line::NotUtf8(_) => return refused(After::GoOn, id_at_start(line), "request is not UTF-8"),
+        Line::TooLong(_) => {
+            let why = format!("request line longer than {} bytes", limits.line);
+            return refused(After::End, id_at_start(line), &why);
         }
-        id => Asked { id: id.map(|id| RequestId(Json::from(id))), request: members.request() },
+        Line::Header(_) => return refused(After::End, None, FRAMED),
+    };
+    let mended = mend(text);
+    let call = |text| object::<Call<'_>>(text, limits.depth);
+    // A name is never mended: its owner wants it back as it was.
+    let (Some(Call { request_id, .. }), Some(call)) = (call(text), call(mended.as_deref().unwrap_or(text)))
+    else {
+        return refused(After::GoOn, None, MALFORMED);
+    };
+    match request_id.map(RequestId::of) {
+        Some(None) => refused(After::GoOn, None, MALFORMED),
+        id => Asked { id: id.flatten(), request: call.request(), after: After::GoOn },
     }
+}
+
+impl RequestId {
+    /// `None`: no string, or a long one.
+    fn of(token: &RawValue) -> Option<Self> {
+        let is_id = token.get().starts_with('"') && token.get().len() <= REQUEST_ID;
+        is_id.then(|| Self(Json::from(token)))
+    }
+}
+
+/// The name of a request that cannot be read whole, as far as its start tells.
+fn id_at_start(line: Line<'_>) -> Option<RequestId> {
+    let mut id = None;
+    each_member(&line.shown(), |name, value| {
+        if name == "requestId" {
+            id = value.and_then(RequestId::of);
+        }
+    });
+    id
 }
 
 #[derive(Deserialize)]
@@ -223,8 +250,8 @@ pub(super) enum For {
 pub(super) enum Said {
     /// An answer.
     Answer(For, Answer),
-    /// No JSON object, and why.
-    Unreadable(&'static str, String),
+    /// No JSON object, why, and what becomes of the connection.
+    Unreadable(&'static str, String, After),
 }
 
 /// Reads a line of a server. While `streaming`, JSON of no shape that a stream has is an event; else it is a
@@ -232,16 +259,17 @@ pub(super) enum Said {
 pub(super) fn said(line: Line<'_>, streaming: bool, limits: &Limits) -> Said {
     let text = match line {
         Line::Text(text) => text,
-        Line::NotUtf8(bytes) => {
-            return Said::Unreadable("not UTF-8", String::from_utf8_lossy(bytes).into_owned());
-        }
-        Line::TooLong => return Said::Unreadable("too long", String::new()),
+        Line::NotUtf8(_) => return Said::Unreadable("not UTF-8", line.shown().into_owned(), After::GoOn),
+        Line::TooLong(_) => return Said::Unreadable(TOO_LONG, line.shown().into_owned(), After::End),
+        Line::Header(header) => return Said::Unreadable(FRAMED, header.to_owned(), After::End),
     };
+    let mended = mend(text);
+    let text = mended.as_deref().unwrap_or(text);
     let Some(members) = object::<Answered<'_>>(text, limits.depth) else {
         // Any JSON is an event of a stream (galley B2, "Consumer rules upstream").
         let event = read_text(text).filter(|_| streaming && !is_deeper(text.as_bytes(), limits.depth));
         return event.map_or_else(
-            || Said::Unreadable("not a JSON object", text.to_owned()),
+            || Said::Unreadable("not a JSON object", text.to_owned(), After::GoOn),
             |event| Said::Answer(For::Oldest, Answer::Frame(event)),
         );
     };
@@ -330,10 +358,10 @@ mod tests {
 
     fn read(line: &str) -> String {
         match asked(Line::Text(line), &Limits::default()) {
-            Asked { id, request: Ok(Request { command, args }) } => {
+            Asked { id, request: Ok(Request { command, args }), .. } => {
                 format!("{command} {} {}", to_json(&args), to_json(&id))
             }
-            Asked { id, request: Err(failure) } => format!("{} {}", failure.tag, to_json(&id)),
+            Asked { id, request: Err(failure), .. } => format!("{} {}", failure.tag, to_json(&id)),
         }
     }
 
@@ -345,13 +373,13 @@ mod tests {
             (r#"{"command":"ping","args":null,"requestId":null,"schemaVersion":1}"#, "ping null null"),
             (r#"{"command":"ping","args":7,"requestId":""}"#, r#"ping 7 """#),
             (r#"{"command":"p\u0069ng","requestId":"\u00e9\ud800"}"#, r#"ping null "\u00e9\ud800""#),
-            (r#"{"command":"ping","args":{"\ud800":"\udc00"}}"#, r#"ping {"\ud800":"\udc00"} null"#),
+            (r#"{"command":"ping","args":{"\ud800":"\udc00"}}"#, r#"ping {"\ufffd":"\ufffd"} null"#),
             (r#"{"command":"no","schemaVersion":99,"requestId":"r4"}"#, r#"schema_mismatch "r4""#),
             (r#"{"command":"no","schemaVersion":0}"#, "schema_mismatch null"),
             (r#"{"command":"no","schemaVersion":"1","requestId":"r5"}"#, r#"invalid_args "r5""#),
             (r#"{"requestId":"r3"}"#, r#"invalid_args "r3""#),
             (r#"{"command":7,"requestId":"r3"}"#, r#"invalid_args "r3""#),
-            (r#"{"command":"\ud800"}"#, "invalid_args null"),
+            (r#"{"command":"\ud800"}"#, "� null null"),
             (r#"{"command":"ping","requestId":1}"#, "invalid_args null"),
             (r#"{"command":"ping","command":"stop","requestId":"r"}"#, "invalid_args null"),
             (r#"{"command":"ping"} x"#, "invalid_args null"),
@@ -437,7 +465,7 @@ mod tests {
     fn heard(line: &str, streaming: bool) -> String {
         match said(Line::Text(line), streaming, &Limits::default()) {
             Said::Answer(to, answer) => format!("{to:?} {answer}"),
-            Said::Unreadable(why, line) => format!("{why}: {line}"),
+            Said::Unreadable(why, line, _) => format!("{why}: {line}"),
         }
     }
 

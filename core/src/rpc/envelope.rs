@@ -6,6 +6,7 @@ use std::fmt;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::read::flaw_of;
 use super::{Id, Json, RpcError, code};
 
 /// A line, classified by which members it has.
@@ -50,6 +51,17 @@ pub struct Flaw {
     /// The error code to answer with. `None` for what may be a broken response: where both sides ask, an
     /// answer to it could be taken for one to the peer's own request of that id.
     pub answer: Option<i64>,
+    /// What becomes of the connection.
+    pub after: After,
+}
+
+/// What becomes of a connection after a line that is no frame.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum After {
+    /// The next line may be sound.
+    GoOn,
+    /// It is closed: what was lost is not known, or nothing can ever be understood.
+    End,
 }
 
 /// Classifies one line. Total: every line gives a frame.
@@ -58,23 +70,27 @@ pub struct Flaw {
 #[must_use]
 pub fn parse(line: &str, depth: usize) -> Frame<'_> {
     if is_deeper(line.as_bytes(), depth) {
-        return malformed("nested too deeply", Id::null(), Some(code::PARSE_ERROR));
+        return Frame::Malformed(flaw_of("nested too deeply", line, code::PARSE_ERROR));
     }
     let mut json = serde_json::Deserializer::from_str(line);
     let members = json.deserialize_any(Members).and_then(|members| json.end().map(|()| members));
     match members {
         Ok(Shape::Object(object)) => object.classify(),
-        Ok(Shape::Batch) => malformed("batches are not supported", Id::null(), Some(code::INVALID_REQUEST)),
-        Ok(Shape::Other) => malformed("not an object", Id::null(), Some(code::INVALID_REQUEST)),
+        Ok(Shape::Batch) => no_frame("batches are not supported", Id::null(), Some(code::INVALID_REQUEST)),
+        Ok(Shape::Other) => no_frame("not an object", Id::null(), Some(code::INVALID_REQUEST)),
         Err(error) if error.is_data() => {
-            malformed("a member is there twice", Id::null(), Some(code::INVALID_REQUEST))
+            no_frame("a member is there twice", Id::null(), Some(code::INVALID_REQUEST))
         }
-        Err(_) => malformed("not JSON", Id::null(), Some(code::PARSE_ERROR)),
+        Err(_) => no_frame("not JSON", Id::null(), Some(code::PARSE_ERROR)),
     }
 }
 
-fn malformed(why: &'static str, id: Id, answer: Option<i64>) -> Frame<'static> {
-    Frame::Malformed(Flaw { why, id, answer })
+fn no_frame(why: &'static str, id: Id, answer: Option<i64>) -> Frame<'static> {
+    Frame::Malformed(malformed(why, id, answer))
+}
+
+pub(super) const fn malformed(why: &'static str, id: Id, answer: Option<i64>) -> Flaw {
+    Flaw { why, id, answer, after: After::GoOn }
 }
 
 enum Shape<'a> {
@@ -100,7 +116,7 @@ impl<'a> Object<'a> {
         let Some(method) = self.method else { return self.response(id) };
         let invalid = |why| {
             let id = id.clone().flatten().unwrap_or_else(Id::null);
-            malformed(why, id, Some(code::INVALID_REQUEST))
+            no_frame(why, id, Some(code::INVALID_REQUEST))
         };
         if self.result.is_some() || self.error.is_some() {
             return invalid("request and response at once");
@@ -112,14 +128,14 @@ impl<'a> Object<'a> {
         let params = self.params.filter(|raw| raw.get() != "null");
         match id {
             None => Frame::Notification { method, params },
-            Some(None) => invalid("id is neither null, an integer nor a string of up to 1 KiB"),
+            Some(None) => invalid("id is neither null, a number nor a string of up to 1 KiB"),
             Some(Some(id)) => Frame::Request { id, method, params },
         }
     }
 
     fn response(self, id: Option<Option<Id>>) -> Frame<'a> {
         let id = id.map(|id| id.unwrap_or_else(Id::null));
-        let broken = |why| malformed(why, id.clone().unwrap_or_else(Id::null), None);
+        let broken = |why| no_frame(why, id.clone().unwrap_or_else(Id::null), None);
         let outcome = match (self.result, self.error) {
             (Some(result), None) => Ok(result),
             // Some peers write both, one of them null.
@@ -129,13 +145,13 @@ impl<'a> Object<'a> {
             (None, Some(error)) => Err(rpc_error(error)),
             (None, None) if id.is_some() => return broken("neither method nor result"),
             (None, None) => {
-                return malformed("neither method nor id", Id::null(), Some(code::INVALID_REQUEST));
+                return no_frame("neither method nor id", Id::null(), Some(code::INVALID_REQUEST));
             }
         };
         match (id, outcome) {
             (Some(id), outcome) if id != Id::null() => Frame::Response { id, outcome },
             (_, Err(error)) => Frame::Complaint(error),
-            (_, Ok(_)) => malformed("a result for no request", Id::null(), None),
+            (_, Ok(_)) => no_frame("a result for no request", Id::null(), None),
         }
     }
 }
@@ -276,7 +292,7 @@ mod tests {
             Frame::Response { id, outcome: Ok(result) } => format!("result {id:?} {result}"),
             Frame::Response { id, outcome: Err(error) } => format!("error {id:?} {error}"),
             Frame::Complaint(error) => format!("complaint {error}"),
-            Frame::Malformed(Flaw { why, id, answer }) => format!("malformed: {why}; {id:?} {answer:?}"),
+            Frame::Malformed(Flaw { why, id, answer, .. }) => format!("malformed: {why}; {id:?} {answer:?}"),
         }
     }
 
@@ -312,9 +328,10 @@ mod tests {
             (r#"{"method":"m"} x"#, "malformed: not JSON; null Some(-32700)"),
             (r#"{"method":"m","id":1,"id":2}"#, "malformed: a member is there twice; null Some(-32600)"),
             (
-                r#"{"method":"m","id":1.5}"#,
-                "malformed: id is neither null, an integer nor a string of up to 1 KiB; null Some(-32600)",
+                r#"{"method":"m","id":true}"#,
+                "malformed: id is neither null, a number nor a string of up to 1 KiB; null Some(-32600)",
             ),
+            (r#"{"method":"m","id":1.5}"#, "request 1.5 m -"),
             (r#"{"method":7,"id":3}"#, "malformed: method is not a string; 3 Some(-32600)"),
             (r#"{"jsonrpc":"1.0","method":"m","id":3}"#, "malformed: jsonrpc is not \"2.0\"; 3 Some(-32600)"),
             (

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// The id of a request: null, an integer of any size, or a string. `1` and `"1"` differ.
+/// The id of a request: null, a number, or a string. `1` and `"1"` differ; `1.0` is the number 1.
 ///
 /// The JSON token is kept, so that big numbers and escapes are echoed digit by digit.
 #[derive(Clone)]
@@ -23,11 +23,14 @@ impl Id {
     /// Bytes of a token. 1 KiB: room for any uuid or path, and little enough to keep a thousand of them.
     pub const LONGEST: usize = 1024;
 
-    /// From the JSON token of an id; `None` for fractions, booleans, arrays, objects, what is longer than
+    /// From the JSON token of an id; `None` for booleans, arrays, objects, what is longer than
     /// [`LONGEST`](Id::LONGEST), and what is no JSON.
+    ///
+    /// JSON-RPC advises against fractions and forbids none: a number of any kind is echoed as it was written.
     #[must_use]
     pub fn from_token(token: &str) -> Option<Self> {
-        let is_id = token == "null" || token.starts_with('"') || is_integer(token);
+        let is_number = token.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+        let is_id = token == "null" || token.starts_with('"') || is_number;
         let fits = is_id && token.len() <= Self::LONGEST;
         let json: Option<&RawValue> = serde_json::from_str(token).ok().filter(|_| fits);
         json.filter(|json| json.get() == token).map(|json| Self(json.get().into()))
@@ -42,16 +45,16 @@ impl Id {
     /// The number, if it is one of ours: a non-negative integer that fits.
     #[must_use]
     pub fn number(&self) -> Option<u64> {
-        self.0.parse().ok()
+        whole(&self.0).parse().ok()
     }
 
-    /// The token without the freedom of escapes: equal for equal ids.
+    /// The token without the freedom of escapes and of `.0`: equal for equal ids.
     fn canonical(&self) -> Cow<'_, str> {
         if self.0.starts_with('"') && self.0.contains('\\') {
             let text: Option<String> = serde_json::from_str(&self.0).ok();
             text.map_or(Cow::Borrowed(&*self.0), |text| Cow::Owned(format!("\"{text}\"")))
         } else {
-            Cow::Borrowed(&self.0)
+            Cow::Borrowed(whole(&self.0))
         }
     }
 }
@@ -99,13 +102,18 @@ impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         Self::from_token(raw.get())
-            .ok_or_else(|| serde::de::Error::custom("an id is null, an integer or a string of up to 1 KiB"))
+            .ok_or_else(|| serde::de::Error::custom("an id is null, a number or a string of up to 1 KiB"))
     }
 }
 
-fn is_integer(token: &str) -> bool {
-    let digits = token.strip_prefix('-').unwrap_or(token);
-    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+/// A number without a fraction of zeros: languages that know one kind of number write `7.0` for 7.
+fn whole(token: &str) -> &str {
+    match token.split_once('.') {
+        Some((whole, fraction)) if !token.starts_with('"') && fraction.bytes().all(|digit| digit == b'0') => {
+            whole
+        }
+        Some(_) | None => token,
+    }
 }
 
 #[cfg(test)]
@@ -119,7 +127,7 @@ mod tests {
     #[test]
     fn ids_are_echoed_as_they_came() {
         for token in
-            ["0", "-1", "9007199254740993", "18446744073709551615", "\"1\"", "\"\"", r#""\u00e9""#, "null"]
+            ["0", "-1", "9007199254740993", "1.5", "1.0", "1e2", "\"1\"", "\"\"", r#""\u00e9""#, "null"]
         {
             assert_eq!(serde_json::to_string(&id(token)).unwrap(), token);
         }
@@ -130,11 +138,14 @@ mod tests {
         assert_ne!(id("1"), id("\"1\""));
         assert_eq!(id(r#""\u00e9""#), id("\"é\""));
         assert_ne!(id("9007199254740993"), id("9007199254740992"));
+        assert_eq!((id("7.0"), id("7.0").number()), (id("7"), Some(7)));
+        assert_ne!(id("7.5"), id("7"));
+        assert_ne!(id("\"7.0\""), id("\"7\""));
     }
 
     #[test]
     fn other_tokens_are_no_ids() {
-        for token in ["1.0", "1e2", "1.5", "true", "[]", "{}", "-", ""] {
+        for token in ["01", "1.", "--1", "true", "[]", "{}", "-", ""] {
             assert_eq!(Id::from_token(token), None, "{token}");
         }
     }

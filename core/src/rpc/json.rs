@@ -1,7 +1,9 @@
 //! JSON that is passed on as it was written.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -69,4 +71,31 @@ where
 {
     let raw = <&'de RawValue>::deserialize(deserializer)?;
     Ok(serde_json::from_str(raw.get()).unwrap_or_default())
+}
+
+/// A string, borrowed when it holds no escapes: serde's own `Cow` always copies.
+pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Borrow;
+
+        impl<'de> Visitor<'de> for Borrow {
+            type Value = Cow<'de, str>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Cow::Borrowed(text))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Cow::Owned(text.to_owned()))
+            }
+        }
+
+        deserializer.deserialize_str(Borrow).map(Text)
+    }
 }

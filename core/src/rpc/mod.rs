@@ -4,17 +4,22 @@
 //! keeps the reason and, where it could be read, the id, so that a reply can name it.
 
 mod envelope;
+mod halves;
 mod id;
 mod json;
 mod pending;
+mod read;
 mod write;
 
-pub use envelope::{Flaw, Frame, parse};
+pub use envelope::{After, Flaw, Frame, parse};
 pub(crate) use envelope::{is_deeper, text};
+pub(crate) use halves::{Halves, join, mend};
 pub use id::Id;
 pub use json::Json;
-pub(crate) use json::or_default;
+pub(crate) use json::{Text, or_default};
 pub use pending::Pending;
+pub use read::read;
+pub(crate) use read::{FRAMED, TOO_LONG, each_member};
 pub(crate) use write::{append, append_json};
 pub use write::{notification, reply, reply_error, request, to_json};
 
@@ -63,7 +68,7 @@ pub(crate) fn shown(text: &str) -> &str {
 /// Characters of a peer's text that an error repeats.
 const SHOWN: usize = 200;
 
-/// The error codes of JSON-RPC and of ACP (spec/protocol, "Error codes").
+/// The error codes of JSON-RPC 2.0 and of the Agent Client Protocol.
 pub mod code {
     /// The line is no JSON.
     pub const PARSE_ERROR: i64 = -32700;

@@ -117,14 +117,13 @@ impl Echo {
                 while let Some(line) = feed.next() {
                     match line {
                         Line::Text(text) if is_password(text) => self.out.tell(Event::LoggedIn),
-                        Line::Text(text) => {
+                        Line::Text(text) | Line::Header(text) => {
                             self.link.line(|buf| buf.extend_from_slice(text.as_bytes()));
                             self.out.tell(Event::Read { text: text.into(), unix: now.unix });
                         }
-                        Line::NotUtf8(bytes) => {
+                        Line::NotUtf8(bytes) | Line::TooLong(bytes) => {
                             self.out.tell(Event::Garbled(String::from_utf8_lossy(bytes).into()))
                         }
-                        Line::TooLong => self.out.tell(Event::Garbled(String::new())),
                     }
                 }
             }

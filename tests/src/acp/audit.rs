@@ -6,7 +6,7 @@ use agentline_core::acp::RequestKey;
 use agentline_core::acp::agent::{self, Agent, TurnKey};
 use agentline_core::acp::client::{self, Client};
 use agentline_core::lines::{Line, Lines};
-use agentline_core::rpc::{self, Frame, Id};
+use agentline_core::rpc::{self, After, Frame, Id};
 use agentline_core::{Action, Heard, Input, Limits, LinkId, Output, Refused, Tag};
 
 use crate::invariants::Audit;
@@ -327,23 +327,18 @@ impl Wire {
     }
 
     fn heard(&mut self, line: Line<'_>) {
-        let text = match line {
-            Line::Text(text) => text,
-            // Answered by an agent, not by a client; of either there may be more than are counted.
-            Line::NotUtf8(_) => "",
-            Line::TooLong => return self.leaving = true,
-        };
-        let id = match rpc::parse(text, self.depth) {
-            Frame::Request { id, .. } => id,
-            Frame::Malformed(flaw) if flaw.answer.is_some() => flaw.id,
-            Frame::Malformed(_)
-            | Frame::Notification { .. }
-            | Frame::Response { .. }
-            | Frame::Complaint(_) => {
-                return;
+        let id = rpc::read(line, self.depth, |frame| match frame {
+            Frame::Request { id, .. } => Some(id),
+            Frame::Malformed(flaw) => {
+                self.leaving |= flaw.after == After::End;
+                // Answered by an agent, not by a client; of either there may be more than are counted.
+                flaw.answer.map(|_| flaw.id)
             }
-        };
-        *self.unanswered.entry(id).or_default() += 1;
+            Frame::Notification { .. } | Frame::Response { .. } | Frame::Complaint(_) => None,
+        });
+        if let Some(id) = id {
+            *self.unanswered.entry(id).or_default() += 1;
+        }
     }
 
     fn output<E>(&mut self, output: &Output<E>) {

@@ -20,6 +20,8 @@ const WRITE: usize = 64;
 enum Line {
     Request,
     Refused(&'static str),
+    /// The last one that is read.
+    TooLong(&'static str),
     /// The end of the input takes its turn like a line.
     End,
 }
@@ -39,7 +41,7 @@ const LINES: [(&str, Option<Line>); 5] = [
     ),
     (
         "{\"command\":\"0123456789012345678901234567890123456789\"}\n",
-        Some(Line::Refused(
+        Some(Line::TooLong(
             r#"{"ok":false,"error":"invalid_args","message":"request line longer than 45 bytes"}"#,
         )),
     ),
@@ -179,6 +181,10 @@ impl Model {
                 Line::Refused(answer) => {
                     self.say(answer);
                     self.restart();
+                }
+                Line::TooLong(answer) => {
+                    self.say(answer);
+                    self.state = State::Finishing(self.now + IDLE);
                 }
                 Line::End => self.state = State::Finishing(until),
             }

@@ -169,14 +169,7 @@ impl Role for Agent {
     }
 
     fn line(&mut self, now: Now, line: Line<'_>) {
-        match line {
-            Line::Text(text) => self.frame(text),
-            Line::NotUtf8(bytes) => {
-                self.complain(&Id::null(), RpcError::new(rpc::code::PARSE_ERROR, "not UTF-8"));
-                self.bad_line("not UTF-8", &String::from_utf8_lossy(bytes));
-            }
-            Line::TooLong => self.part(now, Cause::Fault(Fault::LineTooLong)),
-        }
+        rpc::read(line, self.limits.depth, |frame| self.frame(now, line, frame));
         self.watch_unsent(now);
     }
 
@@ -212,8 +205,8 @@ impl Agent {
         &self.greeting.agent_capabilities
     }
 
-    fn frame(&mut self, line: &str) {
-        match rpc::parse(line, self.limits.depth) {
+    fn frame(&mut self, now: Now, line: Line<'_>, frame: Frame<'_>) {
+        match frame {
             Frame::Request { id, method, params } => self.request(id, &method, params),
             Frame::Notification { method, params } => self.notification(&method, params),
             Frame::Response { id, outcome } => self.response(&id, outcome),
@@ -222,7 +215,10 @@ impl Agent {
                 if let Some(code) = flaw.answer {
                     self.complain(&flaw.id, RpcError::new(code, flaw.why));
                 }
-                self.bad_line(flaw.why, line);
+                self.notice(Notice::bad_line(flaw.why, line));
+                if let Some(fault) = Fault::of_flaw(&flaw) {
+                    self.part(now, Cause::Fault(fault));
+                }
             }
         }
     }
@@ -260,9 +256,5 @@ impl Agent {
 
     fn notice(&mut self, notice: Notice) {
         self.wire.tell(Event::Noticed(Box::new(notice)));
-    }
-
-    fn bad_line(&mut self, why: &'static str, line: &str) {
-        self.notice(Notice::bad_line(why, line));
     }
 }

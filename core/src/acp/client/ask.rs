@@ -366,6 +366,7 @@ impl Client {
             Wanted::CloseSession(session) => {
                 self.end_turn(session, Failure::Disconnected);
                 self.give_up_permissions(session);
+                self.end_of_text(session);
                 self.sessions.remove(session);
                 Answer::SessionClosed
             }
@@ -425,6 +426,7 @@ impl Client {
             }
             Wanted::OpenSession(Which::Load(session) | Which::Resume(session)) => {
                 if let Some(Session::Opening(_)) = self.sessions.get(session) {
+                    self.end_of_text(session);
                     self.sessions.remove(session);
                 }
             }

@@ -11,6 +11,7 @@ use crate::acp::permission::{PermissionOutcome, PermissionRequest, PermissionRes
 use crate::acp::services::{Elicit, ServiceRequest};
 use crate::acp::update::{Chunk, SessionUpdate, Update};
 use crate::acp::{ContentBlock, Json, SessionId, method};
+use crate::lines::Line;
 use crate::link::Link;
 use crate::machine::Refused;
 use crate::rpc::{self, Id, RpcError, code};
@@ -133,10 +134,10 @@ impl Client {
         Ok(wanted)
     }
 
-    pub(super) fn notification(&mut self, method: &str, params: Option<&RawValue>) {
+    pub(super) fn notification(&mut self, method: &str, params: Option<&RawValue>, line: Line<'_>) {
         match method {
             method::SESSION_UPDATE => match decode::<SessionUpdate>(params) {
-                Ok(SessionUpdate { session_id, update }) => self.update(&session_id, update),
+                Ok(SessionUpdate { session_id, update }) => self.update(&session_id, update, line),
                 Err(error) => self.bad_params(method, error),
             },
             method::CANCEL_REQUEST => match decode::<CancelRequest>(params) {
@@ -154,7 +155,7 @@ impl Client {
         self.notice(Notice::BadParams { method: method.to_owned(), why: error.message });
     }
 
-    fn update(&mut self, session: &SessionId, update: Update) {
+    fn update(&mut self, session: &SessionId, update: Update, line: Line<'_>) {
         let Some((session, moment)) = self.place(session.as_str()) else { return };
         if let Some(Session::Open(known)) = self.sessions.get_mut(&session) {
             known.modes |= matches!(update, Update::CurrentMode(_));
@@ -163,7 +164,7 @@ impl Client {
         match update {
             Update::Message(speaker, Chunk { content: ContentBlock::Text(content), message_id, .. }) => {
                 let message = message_id.map(|id| self.intern(&id));
-                self.wire.tell(Event::Text(Text { session, speaker, moment, text: content.text, message }));
+                self.text(Text { session, speaker, moment, text: content.text, message }, line);
             }
             update @ (Update::Message(..)
             | Update::ToolCall(_)
@@ -175,6 +176,7 @@ impl Client {
             | Update::SessionInfo(_)
             | Update::Usage(_)
             | Update::Other(_)) => {
+                self.end_of_text(&session);
                 self.wire.tell(Event::Updated(Box::new(Updated { session, moment, update })));
             }
         }

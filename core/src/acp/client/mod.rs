@@ -11,6 +11,7 @@
 mod api;
 mod ask;
 mod inbound;
+mod pieces;
 
 pub use api::{
     Answer, Command, Config, Event, Failure, Moment, PermissionAsked, Ready, Requested, Stopped, Text,
@@ -22,7 +23,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::fast::{TextChunk, text_chunk};
+use super::fast::text_chunk;
 use super::lenient::object;
 use super::peer::{Fault, Notice};
 use super::session::{
@@ -40,6 +41,7 @@ use crate::role::{Role, Takes, Wire};
 use crate::rpc::{self, Flaw, Frame, Id, Pending, RpcError};
 use ask::{Ask, Asked};
 use inbound::Inbound;
+use pieces::Cut;
 
 /// The client of one connection, with any number of sessions on it.
 #[derive(Debug)]
@@ -52,6 +54,8 @@ pub struct Client {
     /// Since when it is the agent's turn to say something.
     quiet_since: Listened,
     message: Option<Arc<str>>,
+    /// Characters of which only the first half has come.
+    cuts: BTreeMap<SessionId, Cut>,
     info: Option<Implementation>,
     capabilities: ClientCapabilities,
     extensions: Vec<String>,
@@ -115,6 +119,7 @@ impl Role for Client {
             quiet_since: wire.link.listened(now),
             wire,
             message: None,
+            cuts: BTreeMap::new(),
             info,
             capabilities,
             extensions,
@@ -150,10 +155,8 @@ impl Role for Client {
     }
 
     fn line(&mut self, now: Now, line: Line<'_>) {
-        match line {
-            Line::Text(text) => self.text(now, text),
-            Line::NotUtf8(bytes) => self.bad_line("not UTF-8", &String::from_utf8_lossy(bytes)),
-            Line::TooLong => self.fault(now, Fault::LineTooLong),
+        if !self.is_text_chunk(line) {
+            rpc::read(line, self.limits.depth, |frame| self.frame(now, line, frame));
         }
         self.watch_unsent(now);
     }
@@ -199,6 +202,7 @@ impl Role for Client {
     }
 
     fn parting(&mut self, now: Now, cause: &Cause<Fault>) {
+        self.end_of_all_text();
         self.give_up_questions(|_| true);
         let why = if *cause == Cause::Left { Failure::Shutdown } else { Failure::Disconnected };
         while let Some(asked) = self.pending.pop() {
@@ -246,24 +250,27 @@ impl Client {
         }
     }
 
-    fn text(&mut self, now: Now, line: &str) {
+    /// Most lines are pieces of text, and are decoded in one pass.
+    fn is_text_chunk(&mut self, line: Line<'_>) -> bool {
+        let Line::Text(text) = line else { return false };
         if self.raw {
-            self.wire.tell(Event::Line(line.to_owned()));
+            self.wire.tell(Event::Line(text.to_owned()));
         }
-        if let Some(chunk) = text_chunk(line) {
-            return self.text_chunk(chunk);
-        }
-        match rpc::parse(line, self.limits.depth) {
+        text_chunk(text).map(|chunk| self.text_chunk(chunk)).is_some()
+    }
+
+    fn frame(&mut self, now: Now, line: Line<'_>, frame: Frame<'_>) {
+        match frame {
             Frame::Request { id, method, params } => self.request(id, &method, params),
-            Frame::Notification { method, params } => self.notification(&method, params),
+            Frame::Notification { method, params } => self.notification(&method, params, line),
             Frame::Response { id, outcome } => self.response(now, &id, outcome),
             Frame::Complaint(error) => self.notice(Notice::Complaint(error)),
             Frame::Malformed(flaw) => {
-                if matches!(self.stage, Stage::Initializing) && is_header_framing(line) {
-                    return self.fault(now, Fault::NotAcp("it frames messages by Content-Length".into()));
-                }
                 self.flaw(now, &flaw);
-                self.bad_line(flaw.why, line);
+                self.notice(Notice::bad_line(flaw.why, line));
+                if let Some(fault) = Fault::of_flaw(&flaw) {
+                    self.fault(now, fault);
+                }
             }
         }
     }
@@ -279,13 +286,6 @@ impl Client {
         } else if let Some(Asked { ask, .. }) = self.pending.close(&flaw.id) {
             self.failed(now, ask, Failure::Unreadable(flaw.why.to_owned()));
         }
-    }
-
-    fn text_chunk(&mut self, chunk: TextChunk<'_>) {
-        let Some((session, moment)) = self.place(&chunk.session) else { return };
-        let message = chunk.message.map(|id| self.intern(&id));
-        let text = chunk.text.into_owned();
-        self.wire.tell(Event::Text(Text { session, speaker: chunk.speaker, moment, text, message }));
     }
 
     /// Which session an update is for, and when it comes; `None` when nobody has that session.
@@ -420,6 +420,7 @@ impl Client {
     }
 
     fn tell_end(&mut self, session: SessionId, tag: Tag, end: Result<Stopped, Failure>) {
+        self.end_of_text(&session);
         self.wire.tell(Event::TurnEnded(Box::new(TurnEnded { session, tag, end })));
     }
 
@@ -437,10 +438,6 @@ impl Client {
     fn notice(&mut self, notice: Notice) {
         self.wire.tell(Event::Noticed(Box::new(notice)));
     }
-
-    fn bad_line(&mut self, why: &'static str, line: &str) {
-        self.notice(Notice::bad_line(why, line));
-    }
 }
 
 impl Session {
@@ -456,9 +453,4 @@ impl Session {
             Self::Opening(_) | Self::Open(_) => None,
         }
     }
-}
-
-/// Language servers frame their messages like mail. Such a program will never send a line of ours.
-fn is_header_framing(line: &str) -> bool {
-    line.get(..15).is_some_and(|start| start.eq_ignore_ascii_case("content-length:"))
 }

@@ -15,8 +15,7 @@ use agentline_core::acp::session::{
 };
 use agentline_core::acp::update::{ConfigOptions, Speaker, ToolCall, ToolCallUpdate, Update};
 use agentline_core::acp::{
-    Fault, Json, Notice, OptionKind, PermissionOption, PermissionOutcome, RequestKey, SessionId, StopReason,
-    Unknown,
+    Json, Notice, OptionKind, PermissionOption, PermissionOutcome, RequestKey, SessionId, StopReason, Unknown,
 };
 use agentline_core::rpc::RpcError;
 use agentline_core::{Heard, Limits, Refused, Tag};

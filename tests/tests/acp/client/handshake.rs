@@ -73,7 +73,10 @@ fn before_the_handshake_nothing_can_be_asked_of_the_agent() {
 fn header_framing_is_another_protocol() {
     let mut rig = Rig::<Client>::client(given());
     rig.hear("Content-Length: 52\r");
-    assert!(matches!(rig.event(), Event::Closed(closed) if matches!(closed.fault(), Some(Fault::NotAcp(_)))));
+    let told = rig.told();
+    assert!(
+        matches!(&told[..], [Event::Noticed(_), Event::Closed(closed)] if matches!(closed.fault(), Some(Fault::NotAcp(_))))
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::*;
 type Vector = (&'static str, &'static str, &'static [&'static str]);
 
 /// With session `s` open and prompt 2 (tag 7) running.
-const VECTORS: [Vector; 39] = [
+const VECTORS: [Vector; 40] = [
     ("", "", &[]),
     ("   \t ", "", &[]),
     ("\r", "", &[]),
@@ -55,10 +55,15 @@ const VECTORS: [Vector; 39] = [
     // Ids that are none.
     (
         r#"{"jsonrpc":"2.0","id":1.5,"method":"_x"}"#,
-        "",
-        &["bad line: id is neither null, an integer nor a string of up to 1 KiB"],
+        r#"{"jsonrpc":"2.0","id":1.5,"error":{"code":-32601,"message":"method not found: _x"}}"#,
+        &[],
     ),
-    (r#"{"jsonrpc":"2.0","id":1.0,"result":{}}"#, "", &["bad line: a result for no request"]),
+    (
+        r#"{"jsonrpc":"2.0","id":true,"method":"_x"}"#,
+        "",
+        &["bad line: id is neither null, a number nor a string of up to 1 KiB"],
+    ),
+    (r#"{"jsonrpc":"2.0","id":true,"result":{}}"#, "", &["bad line: a result for no request"]),
     // Notifications are never answered.
     (r#"{"jsonrpc":"2.0","method":"_x/note","params":{"a":1}}"#, "", &["notified _x/note"]),
     (
@@ -161,7 +166,9 @@ fn a_line_over_the_limit_ends_the_connection() {
     let limits = Limits { line: 1000, ..Limits::default() };
     let mut rig = Rig::<Client>::with_sessions(Config { limits, ..given() }, &[]);
     rig.hear(&format!("{{\"x\":\"{}\"}}", "y".repeat(1000)));
-    assert!(matches!(rig.event(), Event::Closed(closed) if closed.fault() == Some(&Fault::LineTooLong)));
+    let told = rig.told();
+    assert_eq!(word(&told[0]), "bad line: a line over the limit");
+    assert!(matches!(&told[1], Event::Closed(closed) if closed.fault() == Some(&Fault::LineTooLong)));
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod deaf;
 mod handshake;
 mod holding;
 mod lines;
+mod pieces;
 mod questions;
 mod requests;
 mod sessions;
