@@ -238,7 +238,8 @@ fn only_zombies(group: Pid) -> bool {
 /// Everybody who is no zombie, and the group of each; `None` where there is no `/proc`.
 pub(crate) fn members() -> Option<impl Iterator<Item = (Pid, Pid)>> {
     let processes = fs::read_dir("/proc").ok()?.flatten();
-    let pid = |text: &str| text.parse().ok().and_then(Pid::from_raw);
+    // Who is being reaped just then has group -1.
+    let pid = |text: &str| text.parse().ok().filter(|pid| *pid > 0).and_then(Pid::from_raw);
     let mut members = processes.filter_map(move |process| {
         let stat = fs::read_to_string(process.path().join("stat")).ok()?;
         // pid (name) state ppid pgrp …, and the name may hold anything.

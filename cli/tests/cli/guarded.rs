@@ -194,7 +194,7 @@ fn g9_what_another_user_could_change_is_refused_with_the_reason() {
 /// anybody, at last when the agent runs. `AGENTLINE_G6_RUNS` says how many.
 #[test]
 fn g6_killed_at_any_moment_of_the_start_nobody_is_left() {
-    let runs: u32 = std::env::var("AGENTLINE_G6_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(24);
+    let runs: u32 = std::env::var("AGENTLINE_G6_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(60);
     let bench = Bench::new();
     let mark = format!("G6={}", bench.path("").display());
     let (name, value) = mark.split_once('=').unwrap();
