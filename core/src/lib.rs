@@ -97,6 +97,7 @@ pub mod check;
 mod closed;
 pub mod control;
 pub mod discovery;
+pub mod galley;
 pub mod limits;
 pub mod lines;
 pub mod link;
@@ -109,6 +110,7 @@ mod role;
 pub mod rpc;
 pub mod secret;
 pub mod subagent;
+mod timestamp;
 pub mod trace;
 pub mod trust;
 

@@ -56,7 +56,7 @@ pub trait Role: Sized {
     }
 
     /// The last event, where there is one.
-    fn last(closed: Closed<Self::Fault>) -> Option<Self::Event>;
+    fn last(&mut self, closed: Closed<Self::Fault>) -> Option<Self::Event>;
 
     /// A step begins, with what happened on the link.
     fn step(&mut self, _now: Now, _heard: Option<Heard<'_>>) {}
@@ -288,12 +288,11 @@ fn settle<R: Role>(role: &mut R, now: Now) {
     }
     if role.wire().link.is_closed() {
         role.part(now, Cause::Gone);
+        let wire = role.wire();
+        let (cause, obituary) = (wire.parted.clone(), wire.link.obituary());
+        let last = cause.and_then(|cause| role.last(Closed { cause, obituary }));
         let wire = role.wire_mut();
-        if let Some(cause) = wire.parted.clone()
-            && let Some(event) = R::last(Closed { cause, obituary: wire.link.obituary() })
-        {
-            wire.tell(event);
-        }
+        last.into_iter().for_each(|event| wire.tell(event));
         wire.out.end();
     }
 }
@@ -391,7 +390,7 @@ mod tests {
 
         fn ended(&mut self, _: Now) {}
 
-        fn last(closed: Closed<String>) -> Option<String> {
+        fn last(&mut self, closed: Closed<String>) -> Option<String> {
             Some(closed.cause.to_string())
         }
     }

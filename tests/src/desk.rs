@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agentline_core::{
-    Action, Change, Heard, Input, LinkId, Machine, Now, Open, Output, Refused, Store, StoreId, Time,
+    Action, Change, Heard, Input, LinkId, Machine, Now, Open, Output, Refused, Signal, Store, StoreId, Time,
 };
 
 use crate::invariants::{Checked, Checks};
@@ -16,7 +16,7 @@ pub struct Desk<M: Machine> {
     pub machine: Checked<M>,
     /// The time.
     pub now: Now,
-    /// The connections that were asked for and have not been opened.
+    /// The links that were asked for and have not been opened.
     pub connecting: VecDeque<LinkId>,
     /// The accept that is outstanding.
     pub accepting: Option<LinkId>,
@@ -27,6 +27,8 @@ pub struct Desk<M: Machine> {
     pub held: BTreeMap<LinkId, bool>,
     /// Links of which it closed its half.
     pub shut: Vec<LinkId>,
+    /// Children that it signalled, in order.
+    pub signals: Vec<(LinkId, Signal)>,
     /// Links that it closed.
     pub closed: Vec<LinkId>,
     /// Its files, and who may read them.
@@ -52,6 +54,7 @@ impl<M: Machine> Desk<M> {
             written: BTreeMap::new(),
             held: BTreeMap::new(),
             shut: Vec::new(),
+            signals: Vec::new(),
             closed: Vec::new(),
             files: BTreeMap::new(),
             stored_as: BTreeMap::new(),
@@ -161,7 +164,7 @@ impl<M: Machine> Desk<M> {
                 assert_eq!(listener, LinkId::FIRST);
                 assert_eq!(self.accepting.replace(link), None, "one accept at a time");
             }
-            Action::Open(Open::Connect(_)) => self.connecting.push_back(link),
+            Action::Open(Open::Connect(_) | Open::Spawn(_) | Open::Given) => self.connecting.push_back(link),
             Action::Write(bytes) => {
                 self.written.entry(link).or_default().extend(bytes);
                 if !self.deaf.contains(&link) {
@@ -173,9 +176,9 @@ impl<M: Machine> Desk<M> {
             }
             Action::CloseWrite => self.shut.push(link),
             Action::Close => self.closed.push(link),
-            other @ (Action::Open(Open::Spawn(_) | Open::Given) | Action::Signal(_) | Action::Probe) => {
-                panic!("unexpected {other:?}")
-            }
+            Action::Signal(signal) => self.signals.push((link, signal)),
+            // The test says when the group is gone.
+            Action::Probe => {}
         }
     }
 }

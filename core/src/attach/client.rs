@@ -203,7 +203,7 @@ impl Role for Client {
         }
     }
 
-    fn last(closed: Closed<Fault>) -> Option<Event> {
+    fn last(&mut self, closed: Closed<Fault>) -> Option<Event> {
         Some(Event::Closed(Box::new(closed)))
     }
 }

@@ -121,7 +121,7 @@ impl Role for Conn {
         self.wire.hold(now, hold);
     }
 
-    fn last(_: Closed<Infallible>) -> Option<Ask> {
+    fn last(&mut self, _: Closed<Infallible>) -> Option<Ask> {
         None
     }
 }

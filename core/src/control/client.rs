@@ -215,7 +215,7 @@ impl Role for Client {
         self.lose(cause, Stage::Closing);
     }
 
-    fn last(closed: Closed<Fault>) -> Option<Event> {
+    fn last(&mut self, closed: Closed<Fault>) -> Option<Event> {
         Some(Event::Closed(Box::new(closed)))
     }
 }

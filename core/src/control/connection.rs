@@ -196,7 +196,7 @@ impl Role for Connection {
         }
     }
 
-    fn last(_: Closed<Infallible>) -> Option<Event> {
+    fn last(&mut self, _: Closed<Infallible>) -> Option<Event> {
         None
     }
 }

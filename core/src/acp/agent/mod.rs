@@ -189,7 +189,7 @@ impl Role for Agent {
         self.give_up_requests();
     }
 
-    fn last(closed: Closed<Fault>) -> Option<Event> {
+    fn last(&mut self, closed: Closed<Fault>) -> Option<Event> {
         Some(Event::Closed(Box::new(closed)))
     }
 }

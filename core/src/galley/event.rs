@@ -1,0 +1,847 @@
+//! What a runner says: the events of the protocol's section 4, and those that came later.
+//!
+//! Reading is forgiving: what is missing or of the wrong type counts as its default, unless an event means
+//! nothing without it. Writing says every member, also the empty ones, as the real runner does.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::members::{Members, NoObject, text_of};
+use crate::rpc::{Json, append};
+use crate::timestamp::Timestamp;
+
+/// One event of a runner.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// It can take commands (4.1).
+    Ready(Box<Ready>),
+    /// A step of a run begins (4.2).
+    TurnStart(TurnStart),
+    /// More of the answer (4.7a).
+    TurnProgress(TurnProgress),
+    /// A tool call waits for an approval (4.3).
+    ToolCallPending(Box<ToolCallPending>),
+    /// A tool begins (4.4).
+    ToolCallStart(Box<ToolCallStart>),
+    /// What a tool says meanwhile (4.6).
+    ToolCallProgress(Box<ToolCallProgress>),
+    /// A tool is done (4.5).
+    ToolCallEnd(Box<ToolCallEnd>),
+    /// A step is over (4.7).
+    TurnEnd(Box<TurnEnd>),
+    /// The agent has a question for the user (4.8).
+    AskUser(Box<AskUser>),
+    /// A run is over (4.9).
+    RunComplete(Box<RunComplete>),
+    /// Something went wrong; nothing ends by it (4.10).
+    Error(Box<Trouble>),
+    /// A history was taken (4.11).
+    HistoryLoaded(HistoryLoaded),
+    /// Another model answers from here on (4.12).
+    LlmChanged(Box<LlmChanged>),
+    /// The tools were described to the model again (4.13).
+    ToolsReinjected(ToolsReinjected),
+    /// A desktop pet shows this session (4.14).
+    PetAttached(PetAttached),
+    /// No desktop pet shows this session any more (4.15).
+    PetDetached,
+    /// Words that are no step of a run: the answer to a side question, say (4.16).
+    SystemMessage(Box<SystemMessage>),
+    /// The agent's plan, as it was written; not in the document of version 0.1.
+    PlanUpdate(Json),
+    /// An event of a later version, as it was written.
+    Other(Box<(String, Json)>),
+}
+
+/// The first event of a runner that started well.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ready {
+    /// Of this protocol; [`PROTOCOL_VERSION`](super::PROTOCOL_VERSION) is spoken here.
+    pub protocol_version: String,
+    /// The commit of the agent's own repository, or `unknown`.
+    pub ga_commit: String,
+    /// When it was made, ISO 8601, or `unknown`.
+    pub ga_commit_date: String,
+    /// Where that repository is.
+    pub ga_path: String,
+    /// The model that answers.
+    pub llm_name: String,
+    /// The folder it works in.
+    pub cwd: String,
+    /// Its process.
+    pub pid: u32,
+    /// The models that can be chosen.
+    #[serde(rename = "availableLLMs")]
+    pub available_llms: Vec<Llm>,
+    /// Whether prompts may hold pictures; a runner that does not say so takes them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images_supported: Option<bool>,
+}
+
+/// A model that a runner offers.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Llm {
+    /// Its place in the list, which is what `set_llm` takes.
+    pub index: u32,
+    /// Its name; unlike the place it lasts across restarts.
+    pub name: String,
+    /// Its name for people.
+    pub display_name: String,
+    /// Whether it is the one that answers.
+    pub is_current: bool,
+}
+
+/// A step of a run begins.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnStart {
+    /// From 1 in each run.
+    pub turn_index: u32,
+    /// Whether people should see this run.
+    pub visibility: Visibility,
+    /// Across all runs of a session, where the message said at which it begins.
+    pub absolute_turn_index: Option<u64>,
+}
+
+/// Whether a run is for people's eyes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Visibility {
+    /// It is.
+    #[default]
+    Visible,
+    /// It serves a program.
+    Internal,
+}
+
+/// A piece of the answer, the model's own tags included.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnProgress {
+    /// To be appended.
+    pub delta: String,
+    /// Who asked for it: `workbench`, or `system`.
+    pub source: String,
+    /// Whether people should see it. The last pieces of an internal run come as visible ones.
+    pub visibility: Visibility,
+}
+
+/// A tool call that waits for an approval.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCallPending {
+    /// Names the question; the answer repeats it.
+    pub approval_id: String,
+    /// The call that it is about, so that a denied end can name it; not in the document of version 0.1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// Of the step before it, with real runners: not to be relied on.
+    pub turn_index: u32,
+    /// As wrong as `turn_index`.
+    pub absolute_turn_index: Option<u64>,
+    /// Which tool.
+    pub tool_name: String,
+    /// With what.
+    pub args: Json,
+    /// The same for people, up to 200 characters.
+    pub args_preview: String,
+    /// How much may go wrong.
+    pub risk_level: Risk,
+    /// Why it has to be asked.
+    pub reason: String,
+}
+
+/// How much may go wrong.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    /// It looks at something.
+    Low,
+    /// It changes files; also where nothing is known.
+    #[default]
+    Medium,
+    /// It runs code, or changes what the agent is.
+    High,
+}
+
+/// A tool begins.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCallStart {
+    /// Names the call.
+    pub tool_call_id: String,
+    /// The step that it belongs to.
+    pub turn_index: u32,
+    /// See [`TurnStart`].
+    pub absolute_turn_index: Option<u64>,
+    /// Which tool.
+    pub tool_name: String,
+    /// With what.
+    pub args: Json,
+    /// The same for people, up to 200 characters.
+    pub args_preview: String,
+}
+
+/// What a tool says meanwhile.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCallProgress {
+    /// Names the call.
+    pub tool_call_id: String,
+    /// For people.
+    pub text: String,
+}
+
+/// A tool is done.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCallEnd {
+    /// Names the call.
+    pub tool_call_id: String,
+    /// How it went.
+    pub status: ToolStatus,
+    /// What came of it, up to 500 characters.
+    pub result_preview: String,
+    /// How long it took, in milliseconds.
+    pub elapsed_ms: Option<u64>,
+}
+
+/// How a tool call went.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolStatus {
+    /// It did what it was asked to; also where nothing else is known.
+    #[default]
+    Success,
+    /// It did not.
+    Failed,
+    /// It was not allowed to run.
+    Denied,
+    /// It was stopped.
+    Cancelled,
+}
+
+/// A step is over. The source of all that is known of its tools: real runners send no events of single calls.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnEnd {
+    /// From 1 in each run.
+    pub turn_index: u32,
+    /// What was done, in the model's words.
+    pub summary: String,
+    /// The calls of the step, in order. A step without any has one of the name [`NO_TOOL`].
+    pub tool_calls: Vec<ToolCall>,
+    /// Their results, in the same order; a call may have none.
+    pub tool_results: Vec<ToolResult>,
+    /// All that the model said, its own tags included.
+    pub response_content: String,
+    /// Set in the last step of a run.
+    pub exit_reason: Option<ExitReason>,
+    /// What the run took; in its last step only.
+    pub telemetry: Option<Telemetry>,
+    /// Whether people should see it.
+    pub visibility: Visibility,
+    /// See [`TurnStart`].
+    pub absolute_turn_index: Option<u64>,
+}
+
+/// The name that stands for the absence of a tool.
+pub const NO_TOOL: &str = "no_tool";
+
+/// A call in the account of a step.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCall {
+    /// Which tool.
+    pub tool_name: String,
+    /// With what.
+    pub args: Json,
+}
+
+/// A result in the account of a step.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResult {
+    /// The model's name of the call, which no other event has.
+    pub tool_use_id: String,
+    /// What came of it, often JSON as text.
+    pub content: String,
+}
+
+/// Why a run ended.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct ExitReason {
+    /// In a word; [`Exit`] knows them.
+    pub result: String,
+    /// Whatever the agent adds.
+    pub data: Json,
+}
+
+/// What a run took. Each may be unknown.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Telemetry {
+    /// Milliseconds.
+    pub elapsed_ms: Option<u64>,
+    /// Tokens that the model read.
+    pub input_tokens: Option<u64>,
+    /// Tokens that the model wrote.
+    pub output_tokens: Option<u64>,
+    /// Tokens that were put into the provider's cache.
+    pub cache_create_tokens: Option<u64>,
+    /// Tokens that came from it.
+    pub cache_read_tokens: Option<u64>,
+    /// Requests to the provider.
+    pub request_count: Option<u64>,
+    /// Characters of context in use.
+    pub context_used_chars: Option<u64>,
+    /// Characters of context that there is room for.
+    pub context_limit_chars: Option<u64>,
+}
+
+/// A question of the agent. It ends its run; the answer begins another.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct AskUser {
+    /// For people.
+    pub question: String,
+    /// Answers to choose from; may be none.
+    pub candidates: Vec<String>,
+}
+
+/// A run is over.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunComplete {
+    /// Why.
+    pub exit_reason: ExitReason,
+    /// The answer, without the model's own tags.
+    pub final_content: String,
+    /// Steps that ended.
+    pub total_turns: u32,
+    /// Whether people should see it.
+    pub visibility: Visibility,
+}
+
+/// Something went wrong, and the runner goes on.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Trouble {
+    /// For people, up to 200 characters.
+    pub message: String,
+    /// Whose fault it is.
+    pub category: Category,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Whether the same message may be sent again. The runner itself never does.
+    pub retryable: bool,
+    /// What to look at.
+    pub hint: Option<Hint>,
+    /// The command, or what else was being done.
+    pub context: Option<String>,
+    /// For developers.
+    pub traceback: Option<String>,
+    /// Whether people should see it.
+    pub visibility: Visibility,
+}
+
+/// Whose fault it is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Category {
+    /// The runner's: a command that it does not know, say.
+    #[default]
+    Bridge,
+    /// The model's, or a tool's.
+    Runtime,
+    /// The caller's: a history that cannot be restored, say.
+    Business,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// What was asked for did not happen.
+    #[default]
+    Error,
+    /// It happened, and somebody should look at it.
+    Warning,
+    /// Good to know.
+    Info,
+}
+
+/// What to look at after an error of the model.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hint {
+    /// The key, or the model's settings.
+    CheckLlmConfig,
+    /// The network.
+    Network,
+    /// The provider's limits.
+    QuotaExceeded,
+}
+
+/// A history was taken.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryLoaded {
+    /// Messages in it.
+    pub message_count: u32,
+}
+
+/// Another model answers from here on.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LlmChanged {
+    /// Its place in the list.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Its name for people.
+    pub display_name: String,
+}
+
+/// The tools were described to the model again.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolsReinjected {
+    /// Entries that its history grew by.
+    pub blocks_added: u32,
+}
+
+/// A desktop pet shows this session.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct PetAttached {
+    /// The local port that it listens at.
+    pub port: u16,
+}
+
+/// Words that are no step of a run.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct SystemMessage {
+    /// Markdown.
+    pub content: String,
+    /// What they are.
+    pub variant: Variant,
+}
+
+/// What words outside a run are.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Variant {
+    /// The answer to a question beside the conversation.
+    SideQuestion,
+    /// Anything else.
+    #[default]
+    System,
+}
+
+/// How a run ended, from the word of its [`ExitReason`].
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Exit {
+    /// The agent says that it is done.
+    Done,
+    /// The agent stopped: it has a question, or the model failed for good.
+    Exited,
+    /// The limit of steps was reached.
+    MaxTurns,
+    /// It was aborted.
+    Aborted,
+    /// It was a command for the runner, not for the agent; not in the document.
+    SlashCommand,
+    /// A word of a later version.
+    Other(String),
+}
+
+impl Exit {
+    /// The word on the wire.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Done => "CURRENT_TASK_DONE",
+            Self::Exited => "EXITED",
+            Self::MaxTurns => "MAX_TURNS_EXCEEDED",
+            Self::Aborted => "ABORTED",
+            Self::SlashCommand => "SLASH_COMMAND_COMPLETED",
+            Self::Other(word) => word,
+        }
+    }
+
+    /// From the word on the wire.
+    #[must_use]
+    pub fn from_word(word: &str) -> Self {
+        let known = [Self::Done, Self::Exited, Self::MaxTurns, Self::Aborted, Self::SlashCommand];
+        known.into_iter().find(|exit| exit.as_str() == word).unwrap_or_else(|| Self::Other(word.to_owned()))
+    }
+}
+
+impl ExitReason {
+    /// A reason with nothing added.
+    #[must_use]
+    pub fn new(exit: &Exit) -> Self {
+        Self { result: exit.as_str().to_owned(), data: Json::new(&()) }
+    }
+
+    /// What the word says.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        Exit::from_word(&self.result)
+    }
+
+    fn read(value: &RawValue, depth: usize) -> Option<Self> {
+        let members = Members::read(value.get(), depth).ok()?;
+        Some(Self { result: members.text("result"), data: members.json("data") })
+    }
+}
+
+impl Ready {
+    /// The model that answers, as its place in the list.
+    #[must_use]
+    pub fn current_llm(&self) -> Option<u32> {
+        let marked = self.available_llms.iter().find(|llm| llm.is_current);
+        let named = || self.available_llms.iter().find(|llm| llm.name == self.llm_name);
+        marked.or_else(named).map(|llm| llm.index)
+    }
+}
+
+/// Why a line is no event.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum NoEvent {
+    /// It is no JSON object.
+    #[error("{0}")]
+    NoObject(#[from] NoObject),
+    /// It does not say what it is.
+    #[error("no kind")]
+    NoKind,
+    /// It lacks what it means nothing without.
+    #[error("{0}")]
+    Lacks(String),
+}
+
+/// Reads a line of a runner, forgivingly. Values are nested up to `depth`.
+///
+/// # Errors
+///
+/// The line is no event.
+pub fn read(line: &str, depth: usize) -> Result<Event, NoEvent> {
+    let members = Members::read(line, depth)?;
+    let kind: String = members.required("kind").map_err(|_| NoEvent::NoKind)?;
+    let is_there = |name: &str| match members.get(name) {
+        Some(_) => Ok(()),
+        None => Err(NoEvent::Lacks(format!("{kind} without {name}"))),
+    };
+    Ok(match &*kind {
+        "turn_progress" => {
+            is_there("delta")?;
+            Event::TurnProgress(TurnProgress {
+                delta: members.text("delta"),
+                source: members.text("source"),
+                visibility: members.or_default("visibility"),
+            })
+        }
+        "ready" => {
+            is_there("protocolVersion")?;
+            Event::Ready(Box::new(ready(&members)))
+        }
+        "turn_start" => Event::TurnStart(TurnStart {
+            turn_index: members.or_default("turnIndex"),
+            visibility: members.or_default("visibility"),
+            absolute_turn_index: members.or_default("absoluteTurnIndex"),
+        }),
+        "tool_call_pending" => {
+            is_there("approvalId")?;
+            Event::ToolCallPending(Box::new(ToolCallPending {
+                approval_id: members.text("approvalId"),
+                tool_call_id: members.some_text("toolCallId"),
+                turn_index: members.or_default("turnIndex"),
+                absolute_turn_index: members.or_default("absoluteTurnIndex"),
+                tool_name: members.text("toolName"),
+                args: members.json("args"),
+                args_preview: members.text("argsPreview"),
+                risk_level: members.or_default("riskLevel"),
+                reason: members.text("reason"),
+            }))
+        }
+        "tool_call_start" => {
+            is_there("toolCallId")?;
+            Event::ToolCallStart(Box::new(ToolCallStart {
+                tool_call_id: members.text("toolCallId"),
+                turn_index: members.or_default("turnIndex"),
+                absolute_turn_index: members.or_default("absoluteTurnIndex"),
+                tool_name: members.text("toolName"),
+                args: members.json("args"),
+                args_preview: members.text("argsPreview"),
+            }))
+        }
+        "tool_call_progress" => {
+            is_there("toolCallId")?;
+            let (tool_call_id, text) = (members.text("toolCallId"), members.text("text"));
+            Event::ToolCallProgress(Box::new(ToolCallProgress { tool_call_id, text }))
+        }
+        "tool_call_end" => {
+            is_there("toolCallId")?;
+            Event::ToolCallEnd(Box::new(ToolCallEnd {
+                tool_call_id: members.text("toolCallId"),
+                status: members.or_default("status"),
+                result_preview: members.text("resultPreview"),
+                elapsed_ms: members.or_default("elapsedMs"),
+            }))
+        }
+        "turn_end" => Event::TurnEnd(Box::new(turn_end(&members, depth))),
+        "ask_user" => Event::AskUser(Box::new(AskUser {
+            question: members.text("question"),
+            candidates: texts(&members, "candidates"),
+        })),
+        "run_complete" => Event::RunComplete(Box::new(RunComplete {
+            exit_reason: members
+                .get("exitReason")
+                .and_then(|reason| ExitReason::read(reason, depth))
+                .unwrap_or_else(|| ExitReason::new(&Exit::Other(String::new()))),
+            final_content: members.text("finalContent"),
+            total_turns: members.or_default("totalTurns"),
+            visibility: members.or_default("visibility"),
+        })),
+        "error" => Event::Error(Box::new(Trouble {
+            message: members.text("message"),
+            category: members.or_default("category"),
+            severity: members.or_default("severity"),
+            retryable: members.or_default("retryable"),
+            hint: members.or_default("hint"),
+            context: members.some_text("context"),
+            traceback: members.some_text("traceback"),
+            visibility: members.or_default("visibility"),
+        })),
+        "history_loaded" => {
+            Event::HistoryLoaded(HistoryLoaded { message_count: members.or_default("messageCount") })
+        }
+        "llm_changed" => Event::LlmChanged(Box::new(LlmChanged {
+            index: members.or_default("index"),
+            name: members.text("name"),
+            display_name: members.text("displayName"),
+        })),
+        "tools_reinjected" => {
+            Event::ToolsReinjected(ToolsReinjected { blocks_added: members.or_default("blocksAdded") })
+        }
+        "pet_attached" => Event::PetAttached(PetAttached { port: members.or_default("port") }),
+        "pet_detached" => Event::PetDetached,
+        "system_message" => Event::SystemMessage(Box::new(SystemMessage {
+            content: members.text("content"),
+            variant: members.or_default("variant"),
+        })),
+        "plan_update" => Event::PlanUpdate(whole(line)),
+        _ => Event::Other(Box::new((kind, whole(line)))),
+    })
+}
+
+fn ready(members: &Members<'_>) -> Ready {
+    Ready {
+        protocol_version: members.text("protocolVersion"),
+        ga_commit: members.some_text("gaCommit").unwrap_or_else(unknown),
+        ga_commit_date: members.some_text("gaCommitDate").unwrap_or_else(unknown),
+        ga_path: members.text("gaPath"),
+        llm_name: members.text("llmName"),
+        cwd: members.text("cwd"),
+        pid: members.or_default("pid"),
+        available_llms: items(members, "availableLLMs", |llm| serde_json::from_str(llm.get()).ok()),
+        images_supported: members.or_default("imagesSupported"),
+    }
+}
+
+/// What stands for a commit that nobody knows.
+fn unknown() -> String {
+    "unknown".to_owned()
+}
+
+fn turn_end(members: &Members<'_>, depth: usize) -> TurnEnd {
+    let call = |item: &RawValue| {
+        let call = Members::read(item.get(), depth).ok()?;
+        Some(ToolCall { tool_name: call.text("toolName"), args: call.json("args") })
+    };
+    let result = |item: &RawValue| {
+        let result = Members::read(item.get(), depth).ok()?;
+        Some(ToolResult { tool_use_id: result.text("toolUseId"), content: result.text("content") })
+    };
+    TurnEnd {
+        turn_index: members.or_default("turnIndex"),
+        summary: members.text("summary"),
+        tool_calls: items(members, "toolCalls", call),
+        tool_results: items(members, "toolResults", result),
+        response_content: members.text("responseContent"),
+        exit_reason: members.get("exitReason").and_then(|reason| ExitReason::read(reason, depth)),
+        telemetry: members.or_default("telemetry"),
+        visibility: members.or_default("visibility"),
+        absolute_turn_index: members.or_default("absoluteTurnIndex"),
+    }
+}
+
+/// The items of a list that can be read.
+fn items<T>(members: &Members<'_>, name: &str, read: impl FnMut(&RawValue) -> Option<T>) -> Vec<T> {
+    let list = members.get(name).map_or("[]", RawValue::get);
+    let items: Vec<&RawValue> = serde_json::from_str(list).unwrap_or_default();
+    items.into_iter().filter_map(read).collect()
+}
+
+fn texts(members: &Members<'_>, name: &str) -> Vec<String> {
+    items(members, name, |item| Some(text_of(item)))
+}
+
+fn whole(line: &str) -> Json {
+    serde_json::from_str(line).unwrap_or_else(|_| Json::new(&()))
+}
+
+/// Appends an event of the runner of that session.
+pub fn write(buf: &mut Vec<u8>, session: &str, unix: Duration, event: &Event) {
+    let mut frame = Frame { buf, session, unix };
+    match event {
+        Event::Ready(body) => frame.of("ready", body),
+        Event::TurnStart(body) => frame.of("turn_start", body),
+        Event::TurnProgress(body) => frame.of("turn_progress", body),
+        Event::ToolCallPending(body) => frame.of("tool_call_pending", body),
+        Event::ToolCallStart(body) => frame.of("tool_call_start", body),
+        Event::ToolCallProgress(body) => frame.of("tool_call_progress", body),
+        Event::ToolCallEnd(body) => frame.of("tool_call_end", body),
+        Event::TurnEnd(body) => frame.of("turn_end", body),
+        Event::AskUser(body) => frame.of("ask_user", body),
+        Event::RunComplete(body) => frame.of("run_complete", body),
+        Event::Error(body) => frame.of("error", body),
+        Event::HistoryLoaded(body) => frame.of("history_loaded", body),
+        Event::LlmChanged(body) => frame.of("llm_changed", body),
+        Event::ToolsReinjected(body) => frame.of("tools_reinjected", body),
+        Event::PetAttached(body) => frame.of("pet_attached", body),
+        Event::PetDetached => frame.of("pet_detached", &Nothing {}),
+        Event::SystemMessage(body) => frame.of("system_message", body),
+        Event::PlanUpdate(whole) => append(frame.buf, whole),
+        Event::Other(other) => append(frame.buf, &other.1),
+    }
+}
+
+struct Frame<'a> {
+    buf: &'a mut Vec<u8>,
+    session: &'a str,
+    unix: Duration,
+}
+
+#[derive(Serialize)]
+struct Nothing {}
+
+impl Frame<'_> {
+    fn of<T: Serialize>(&mut self, kind: &str, body: &T) {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Line<'a, T> {
+            kind: &'a str,
+            session_id: &'a str,
+            #[serde(flatten)]
+            body: &'a T,
+            timestamp: String,
+        }
+        let timestamp = Timestamp(self.unix).to_string();
+        append(self.buf, &Line { kind, session_id: self.session, body, timestamp });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(event: &Event) -> String {
+        let mut buf = Vec::new();
+        write(&mut buf, "s-1", Duration::from_secs(1_778_161_860), event);
+        String::from_utf8(buf).unwrap()
+    }
+
+    #[test]
+    fn an_event_is_written_whole_and_read_back() {
+        let reason = ExitReason::new(&Exit::Done);
+        let args = Json::new(&serde_json::json!({ "code": "print(1)" }));
+        let events = [
+            Event::Ready(Box::new(Ready {
+                protocol_version: "0.1".into(),
+                ga_commit: "c".into(),
+                ..Ready::default()
+            })),
+            Event::TurnStart(TurnStart { turn_index: 1, ..TurnStart::default() }),
+            Event::TurnProgress(TurnProgress { delta: "a\u{2028}b\n".into(), ..TurnProgress::default() }),
+            Event::ToolCallPending(Box::new(ToolCallPending {
+                approval_id: "a".into(),
+                tool_call_id: None,
+                turn_index: 1,
+                absolute_turn_index: Some(7),
+                tool_name: "code_run".into(),
+                args: args.clone(),
+                args_preview: String::new(),
+                risk_level: Risk::High,
+                reason: String::new(),
+            })),
+            Event::ToolCallEnd(Box::new(ToolCallEnd {
+                status: ToolStatus::Denied,
+                ..ToolCallEnd::default()
+            })),
+            Event::TurnEnd(Box::new(TurnEnd {
+                tool_calls: vec![ToolCall { tool_name: "code_run".into(), args }],
+                exit_reason: Some(reason.clone()),
+                telemetry: Some(Telemetry { elapsed_ms: Some(3), ..Telemetry::default() }),
+                ..TurnEnd::default()
+            })),
+            Event::RunComplete(Box::new(RunComplete {
+                exit_reason: reason,
+                final_content: "yes".into(),
+                total_turns: 1,
+                visibility: Visibility::Internal,
+            })),
+            Event::Error(Box::new(Trouble { hint: Some(Hint::Network), ..Trouble::default() })),
+            Event::PetDetached,
+        ];
+        for event in events {
+            let line = written(&event);
+            assert!(!line.contains('\n') && !line.contains('\u{2028}'), "{line}");
+            assert_eq!(read(&line, 128), Ok(event), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_empty_is_said_and_in_this_order() {
+        assert_eq!(
+            written(&Event::TurnStart(TurnStart { turn_index: 2, ..TurnStart::default() })),
+            r#"{"kind":"turn_start","sessionId":"s-1","turnIndex":2,"visibility":"visible","absoluteTurnIndex":null,"timestamp":"2026-05-07T13:51:00+00:00"}"#
+        );
+        assert_eq!(
+            written(&Event::PetDetached),
+            r#"{"kind":"pet_detached","sessionId":"s-1","timestamp":"2026-05-07T13:51:00+00:00"}"#
+        );
+    }
+
+    #[test]
+    fn a_wrong_member_costs_no_event() {
+        let line = r#"{"kind":"turn_end","turnIndex":"two","toolCalls":[5,{"toolName":"x"}],"toolResults":{},"telemetry":[],"exitReason":"?"}"#;
+        let Ok(Event::TurnEnd(end)) = read(line, 128) else { panic!("{line}") };
+        assert_eq!((end.turn_index, end.tool_calls.len(), end.exit_reason), (0, 1, None));
+    }
+
+    #[test]
+    fn what_is_no_event_says_why() {
+        for (line, why) in [
+            (r#"{"kind":5}"#, "no kind"),
+            (r#"{"delta":"x"}"#, "no kind"),
+            (r#"{"kind":"turn_progress"}"#, "turn_progress without delta"),
+            (r#"{"kind":"tool_call_pending","toolName":"x"}"#, "tool_call_pending without approvalId"),
+            ("Traceback", "not JSON at column 1"),
+        ] {
+            assert_eq!(read(line, 128).unwrap_err().to_string(), why, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_is_kept_as_it_was() {
+        let line = r#"{"kind":"title_generated","title":"x"}"#;
+        let Ok(event @ Event::Other(_)) = read(line, 128) else { panic!("{line}") };
+        assert_eq!(written(&event), line);
+    }
+}
