@@ -62,6 +62,7 @@ mod classify;
 mod command;
 pub mod desktop;
 mod event;
+mod event_line;
 mod members;
 mod status;
 
@@ -83,7 +84,8 @@ pub mod wire {
         ApprovalResponse, AskUserResponse, Command, NoCommand, UserMessage, read as read_command,
         write as write_command,
     };
-    pub use super::event::{Event, NoEvent, read as read_event, write as write_event};
+    pub use super::event::Event;
+    pub use super::event_line::{NoEvent, read as read_event, write as write_event};
     pub use super::members::NoObject;
 }
 
