@@ -157,7 +157,8 @@ impl Role for Bridge {
         let read = match line {
             Line::Text(text) => command::read(text, self.limits.depth).map_err(|why| why.to_string()),
             Line::NotUtf8(_) => Err("Invalid JSON in command: not UTF-8".to_owned()),
-            Line::TooLong => Err(format!("Invalid JSON in command: more than {} bytes", self.limits.line)),
+            Line::Header(_) => Err("Invalid JSON in command: a header".to_owned()),
+            Line::TooLong(_) => Err(format!("Invalid JSON in command: more than {} bytes", self.limits.line)),
         };
         match read {
             Ok(order) => self.ordered(now, order),

@@ -148,8 +148,9 @@ impl Role for Desktop {
     fn line(&mut self, now: Now, line: Line<'_>) {
         match line {
             Line::Text(text) => self.text(now, text),
-            Line::NotUtf8(bytes) => self.unreadable("not UTF-8", &String::from_utf8_lossy(bytes)),
-            Line::TooLong => self.unreadable("too long", ""),
+            Line::NotUtf8(_) => self.unreadable("not UTF-8", &line.shown()),
+            Line::TooLong(_) => self.unreadable("too long", &line.shown()),
+            Line::Header(_) => self.unreadable("a header instead of an object", &line.shown()),
         }
     }
 
