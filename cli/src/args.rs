@@ -314,7 +314,8 @@ pub(crate) enum Lang {
 /// A scripted agent that speaks ACP on stdin and stdout. No model, no key.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Prompts: hello, ask, fail, refuse, slow N, flood N, crash N, hang; anything else is echoed.
+Prompts: hello, ask, options, diff N, noisy, fail, refuse, slow N, flood N, crash N, hang; anything else is
+echoed.
 Example: agentline run \"slow 3\" -- agentline demo-agent")]
 pub(crate) struct DemoAgent {
     /// What to play for which prompt: a JSON object, prompt word to list of steps

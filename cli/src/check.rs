@@ -17,7 +17,7 @@ use crate::args::{Check, Format, Global};
 use crate::failure::Advice;
 use crate::find;
 use crate::guard;
-use crate::output::{Json, Notes, Out, Screen, line};
+use crate::output::{Json, News, Notes, Out, Screen, Sink, line};
 use crate::plan::{self, DEMO};
 use crate::prompt::usage;
 use crate::scratch::Scratch;
@@ -53,7 +53,16 @@ fn drive(agent: SpawnSpec, prompt: Option<&str>, sheet: &mut Sheet, notes: &Note
     signals.on_each(driver.handle(), move |run, _| {
         // Refused when the run is over.
         let _ = run.command(end.take().unwrap_or(Command::Hasten));
+        Sink::ours().hurry();
     })?;
+    let run = driver.handle();
+    Sink::ours().watch(move |news| match news {
+        News::Full => run.hold(true),
+        News::Room => run.hold(false),
+        News::Gone => {
+            let _ = run.command(Command::Dispose);
+        }
+    });
     while let Some(event) = driver.next() {
         let is_result = matches!(event, Event::Finished(_));
         sheet.tell(event);

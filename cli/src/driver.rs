@@ -46,10 +46,6 @@ impl<M: Machine> Driver<M> {
             Self::Smol(events, _) => events.is_ready(),
         }
     }
-
-    pub(crate) fn command(&self, command: M::Command) -> Result<(), Refused> {
-        self.handle().command(command)
-    }
 }
 
 /// Events until the machine has ended.
@@ -73,6 +69,14 @@ impl<M: Machine> Handle<M> {
         match self {
             Self::Blocking(handle) => handle.command(command),
             Self::Smol(handle) => handle.command(command),
+        }
+    }
+
+    /// Whoever takes the events is full, or has room again.
+    pub(crate) fn hold(&self, full: bool) {
+        match self {
+            Self::Blocking(handle) => handle.hold(full),
+            Self::Smol(handle) => handle.hold(full),
         }
     }
 }

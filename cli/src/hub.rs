@@ -16,7 +16,7 @@ use clap::{Args, Subcommand};
 
 use crate::args::{Format, Global};
 use crate::find;
-use crate::output::{In, Notes, Out, plain, unwritten};
+use crate::output::{In, News, Notes, Out, Sink, plain, unwritten};
 use crate::prompt::usage;
 use crate::signals::{self, Ask};
 
@@ -93,11 +93,23 @@ fn call(args: &Call, global: Global, notes: &Notes) -> Result<ExitCode, Problem>
         let flushed = if done.is_some() || !driver.is_ready() { show.out.flush() } else { Ok(()) };
         match (done, flushed) {
             (_, Err(error)) => return Ok(unwritten(&error, ends.load(Ordering::Relaxed), notes)),
-            (Some(code), Ok(())) => return Ok(ExitCode::from(code)),
+            (Some(code), Ok(())) => return Ok(read(code, &mut show, &ends)),
             (None, Ok(())) => {}
         }
     }
-    Ok(ExitCode::from(ends.load(Ordering::Relaxed)))
+    Ok(read(0, &mut show, &ends))
+}
+
+/// Waits until all is read. The exit code, unless a signal or a stdout that fails has another one.
+fn read(code: u8, show: &mut Show<'_>, ends: &AtomicU8) -> ExitCode {
+    let flushed = show.out.flush();
+    Sink::ours().settle(None);
+    let signal = ends.load(Ordering::Relaxed);
+    match (flushed.and_then(|()| show.out.flush()), signal) {
+        (Err(error), _) => unwritten(&error, signal, show.notes),
+        (Ok(()), 0) => ExitCode::from(code),
+        (Ok(()), 1..) => ExitCode::from(signal),
+    }
 }
 
 /// Connects. `ends`: the exit code, if a signal ends us: closing the connection is how a stream is cancelled.
@@ -111,11 +123,18 @@ fn start(server: &Server, ends: &Arc<AtomicU8>) -> io::Result<Driver<Client>> {
             Ask::HangUp => 129,
         };
         ends.store(code, Ordering::Relaxed);
-        if client.command(Command::Close).is_err() {
-            // It is over, and yet we are here: stdout takes no more.
-            std::process::exit(code.into());
-        }
+        // Refused when it is over, and what we wait for is that stdout is read.
+        let _ = client.command(Command::Close);
+        Sink::ours().hurry();
     })?;
+    let client = driver.handle();
+    Sink::ours().watch(move |news| match news {
+        News::Full => client.hold(true),
+        News::Room => client.hold(false),
+        News::Gone => {
+            let _ = client.command(Command::Close);
+        }
+    });
     Ok(driver)
 }
 

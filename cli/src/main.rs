@@ -35,7 +35,7 @@ use clap::{CommandFactory, Parser};
 use serde::Serialize;
 
 use args::{Cli, Color, Format, Verb};
-use output::{Notes, Paint, object};
+use output::{Notes, Paint, Sink, object};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -62,7 +62,9 @@ fn main() -> ExitCode {
             Ok(output::print(&String::from_utf8_lossy(&script)))
         }
     };
-    done.unwrap_or_else(|problem| report(&problem, cli.global.format(), &notes))
+    let code = done.unwrap_or_else(|problem| report(&problem, cli.global.format(), &notes));
+    Sink::ours().settle(None);
+    code
 }
 
 /// A command that came to nothing.

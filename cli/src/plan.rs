@@ -229,7 +229,7 @@ fn settings(args: &Run) -> Vec<Setting> {
     mode.chain(model).chain(set).collect()
 }
 
-fn policy(permission: Option<Permission>) -> Policy {
+pub(crate) fn policy(permission: Option<Permission>) -> Policy {
     match permission {
         Some(Permission::Ask) => Policy::Ask,
         Some(Permission::Allow) => Policy::Allow(Allow::OnceFirst),

@@ -18,7 +18,7 @@ use crate::ask::Asker;
 use crate::driver::{Driver, Handle};
 use crate::failure::Advice;
 use crate::guard;
-use crate::output::{Json, Notes, Screen, Start, Text};
+use crate::output::{Json, News, Notes, Screen, Sink, Start, Text};
 use crate::plan::{Plan, Task, about};
 use crate::show::Show;
 use crate::signals::{self, Ask};
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<Exi
             }
         }
     }
-    Ok(show.exit_code(ends.load(Ordering::Relaxed), notes))
+    Ok(show.exit_code(&ends, args.timeout.map(|timeout| began + timeout), notes))
 }
 
 /// Starts the child, and shows what happens until it is gone. `ends`: the exit code, if a signal ends us.
@@ -79,6 +79,7 @@ fn drive(
     guard::arm(notes);
     let mut driver = Driver::<Tap<Run>>::new(args.runtime, Tapped { config, recording })?;
     obey_signals(driver.handle(), notes.clone(), Arc::clone(ends))?;
+    obey_reader(driver.handle());
     if asks {
         show.ask(asker(args, notes, driver.handle())?);
     }
@@ -92,9 +93,8 @@ fn drive(
             (Traced::Line(line), Some(trace)) => show.warn(trace.write(&line)),
             (Traced::Line(_), None) => {}
         }
-        if (show.is_urgent() || !driver.is_ready()) && show.flush() {
-            // Refused when the run is over, and then there is nothing to cancel.
-            let _ = driver.command(Command::Cancel);
+        if show.is_urgent() || !driver.is_ready() {
+            show.flush();
         }
     }
     show.warn(trace.and_then(|mut trace| trace.flush()));
@@ -108,20 +108,41 @@ fn obey_signals(run: Handle<Tap<Run>>, notes: Notes, ends: Arc<AtomicU8>) -> io:
         // Refused when the run is over.
         let _ = match ask {
             Ask::Interrupt if std::mem::take(&mut first) && run.command(Command::Cancel).is_ok() => {
+                Sink::ours().press(true);
                 notes.over("◦ cancelling; Ctrl-C again does not wait for the agent");
                 Ok(())
             }
             // Also when there is nothing to cancel any more, and the agent takes its time.
             Ask::Interrupt => {
+                // The end must be heard, whoever reads.
+                Sink::ours().press(true);
                 notes.over("◦ ending the agent");
-                run.command(Command::Hasten)
+                run.command(Command::Hasten).inspect_err(|_| {
+                    // It is over, and nobody reads the rest.
+                    if Sink::ours().abandon() {
+                        ends.store(130, Ordering::Relaxed);
+                    }
+                })
             }
             Ask::Terminate | Ask::HangUp => {
                 ends.store(if ask == Ask::Terminate { 143 } else { 129 }, Ordering::Relaxed);
+                Sink::ours().hurry();
                 run.command(Command::Dispose)
             }
         };
     })
+}
+
+/// A reader that is behind is waited for, and one that is gone cancels.
+fn obey_reader(run: Handle<Tap<Run>>) {
+    Sink::ours().watch(move |news| match news {
+        News::Full => run.hold(true),
+        News::Room => run.hold(false),
+        News::Gone => {
+            // Refused when the run is over, and then there is nothing to cancel.
+            let _ = run.command(Command::Cancel);
+        }
+    });
 }
 
 /// Asks at our stdin, or at the terminal where stdin is the prompt.

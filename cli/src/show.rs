@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use agentline_core::problem::Problem;
@@ -10,7 +11,7 @@ use agentline_core::subagent::{Event, Finished, Outcome};
 
 use crate::ask::Asker;
 use crate::failure::Advice;
-use crate::output::{Notes, Screen, Start, unwritten};
+use crate::output::{EXPIRED, Notes, Screen, Settled, Sink, Start, unwritten};
 
 /// What is shown, and how far it is.
 pub(crate) struct Show {
@@ -72,12 +73,10 @@ impl Show {
         }
     }
 
-    /// Shows what is gathered; whether nobody reads any more, which is said once.
-    pub(crate) fn flush(&mut self) -> bool {
+    /// Hands over what is gathered.
+    pub(crate) fn flush(&mut self) {
         let error = self.screen.flush().err();
-        let is_news = error.is_some() && self.gone.is_none();
         self.gone = self.gone.take().or(error);
-        is_news
     }
 
     /// Whether it is time to flush even though there is more to come.
@@ -85,12 +84,23 @@ impl Show {
         matches!(self.stage, Stage::Over(_)) || self.screen.is_full()
     }
 
-    /// A signal counts for more than a reader that is gone, and that for more than the result.
-    pub(crate) fn exit_code(mut self, signal: u8, notes: &Notes) -> ExitCode {
+    /// Waits until it is read. A signal counts for more than a reader that is gone, and that for more than the result.
+    /// `until`: the end of the whole run, reading included.
+    pub(crate) fn exit_code(mut self, ends: &AtomicU8, until: Option<Instant>, notes: &Notes) -> ExitCode {
         self.flush();
-        match (signal, self.gone, self.stage) {
-            (_, Some(error), _) => unwritten(&error, signal, notes),
-            (1.., None, _) => ExitCode::from(signal),
+        let is_ended = matches!(self.stage, Stage::Over(EXPIRED | 130)) || ends.load(Ordering::Relaxed) > 0;
+        if is_ended {
+            Sink::ours().hurry();
+        }
+        if Sink::ours().settle(until.filter(|_| !is_ended)) == Settled::Expired {
+            notes.last_line("✗ the output was not read before --timeout expired; the rest of it is lost");
+            Sink::ours().hurry();
+            return ExitCode::from(EXPIRED);
+        }
+        self.flush();
+        match (ends.load(Ordering::Relaxed), self.gone, self.stage) {
+            (signal, Some(error), _) => unwritten(&error, signal, notes),
+            (signal @ 1.., None, _) => ExitCode::from(signal),
             (0, None, Stage::Over(code)) => ExitCode::from(code),
             (0, None, Stage::Unstarted(_) | Stage::Running) => ExitCode::FAILURE,
         }

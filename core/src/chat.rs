@@ -34,7 +34,8 @@ use crate::subagent::turn::{Ending, Turn, is_answer};
 use crate::subagent::{self, Outcome, Policy, SessionOpened};
 
 /// What a conversation starts from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Config {
     /// The agent and the clocks of the connection.
     pub client: client::Config,
@@ -73,6 +74,8 @@ impl Default for Limits {
 pub enum Command {
     /// A line was typed. May come before the session is open.
     Say(String),
+    /// Take back the typed lines that wait: they are [told](Event::Recalled), and not said.
+    Recall,
     /// Cancel the turn; lines that wait go on waiting. Refused: `NotReady`, the session is not open yet; `Busy`,
     /// the turn is being cancelled; `Unknown`, nothing runs.
     Cancel,
@@ -99,6 +102,8 @@ pub enum Event {
     Said(subagent::Event),
     /// A turn begins. It ends with [`Finished`](subagent::Event::Finished).
     Begun(Box<Line>),
+    /// These lines were taken back, in the order they were typed. Not told when there was none.
+    Recalled(Vec<String>),
     /// Others can attach from here on.
     Listening(Box<Attachment>),
     /// Nobody can attach any more. The conversation goes on without, unless it is what ended it.
@@ -207,10 +212,8 @@ impl Machine for Chat {
                     self.server.handle(now, link, heard);
                 }
             }
-            Input::Hold(full) => {
-                self.client.hold_all(now, full);
-                self.server.hold_all(now, full);
-            }
+            // Who attached is served, whether or not our own screen is read.
+            Input::Hold(full) => self.client.hold_all(now, full),
             Input::StoreFailed(id, errno) => {
                 self.server.store_failed(now, id, errno);
             }
@@ -232,6 +235,7 @@ impl Machine for Chat {
                 return Err(Refused::Closed);
             }
             Command::Say(text) => self.typed(text)?,
+            Command::Recall => self.recall(),
             Command::Cancel => self.cancel_typed(now)?,
             Command::Answer { request, outcome } => {
                 let answer = client::Command::Answer { request, outcome: outcome.clone() };
@@ -329,6 +333,15 @@ impl Chat {
     fn queue(&mut self, text: String, from: Source) {
         let waited = !matches!(self.state, State::Idle(_)) || !self.lines.is_empty();
         self.lines.push_back(Line { text, from, waited });
+    }
+
+    fn recall(&mut self) {
+        let (typed, others) = self.lines.drain(..).partition(|line| line.from == Source::Keyboard);
+        self.lines = others;
+        let typed: VecDeque<Line> = typed;
+        if !typed.is_empty() {
+            self.out.tell(Event::Recalled(typed.into_iter().map(|line| line.text).collect()));
+        }
     }
 
     fn cancel_typed(&mut self, now: Now) -> Result<(), Refused> {

@@ -33,6 +33,13 @@ impl<M: Machine> Handle<M> {
     pub fn batch<T>(&self, commands: impl FnOnce(&mut Batch<'_, M>) -> T) -> T {
         self.0.batch(commands)
     }
+
+    /// Whoever takes the events is full, or has room again. While it is full the peers are not read, and nothing
+    /// runs out because they seem to be silent; all other clocks, commands and exits go on. What was read before
+    /// is still told.
+    pub fn hold(&self, full: bool) {
+        self.0.hold(full);
+    }
 }
 
 impl<M: Machine> Clone for Handle<M> {
@@ -70,8 +77,16 @@ impl<M: Machine> Shared<M> {
     }
 
     pub(crate) fn batch<T>(&self, commands: impl FnOnce(&mut Batch<'_, M>) -> T) -> T {
+        self.step(|engine| engine.batch(commands))
+    }
+
+    pub(crate) fn hold(&self, full: bool) {
+        self.step(|engine| engine.hold(full));
+    }
+
+    fn step<T>(&self, step: impl FnOnce(&mut Engine<M, Polls<System>>) -> T) -> T {
         let mut seat = self.seat();
-        let done = seat.engine.batch(commands);
+        let done = step(&mut seat.engine);
         if std::mem::take(&mut seat.waiting) {
             self.poller.notify();
         }

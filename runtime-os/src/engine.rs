@@ -19,6 +19,7 @@ pub struct Engine<M: Machine, W: Watch> {
     clock: Clock,
     /// When the machine was last fed.
     fed: Now,
+    held: bool,
     over: bool,
 }
 
@@ -29,7 +30,8 @@ impl<M: Machine, W: Watch> Engine<M, W> {
         let now = clock.now();
         let machine = M::new(now, config);
         let io = Io::new(watch, given);
-        let mut engine = Self { machine, io, told: VecDeque::new(), clock, fed: now, over: false };
+        let mut engine =
+            Self { machine, io, told: VecDeque::new(), clock, fed: now, held: false, over: false };
         engine.settle(now);
         engine
     }
@@ -45,9 +47,12 @@ impl<M: Machine, W: Watch> Engine<M, W> {
 
     /// Whoever takes the events is full, or has room again.
     pub fn hold(&mut self, hold: bool) {
-        let now = self.clock.now();
-        self.machine.handle(now, Input::Hold(hold));
-        self.settle(now);
+        if self.held != hold {
+            self.held = hold;
+            let now = self.clock.now();
+            self.machine.handle(now, Input::Hold(hold));
+            self.settle(now);
+        }
     }
 
     /// Whoever takes the events is back for more. Nobody read meanwhile, and what waits for the peers' words
@@ -56,7 +61,7 @@ impl<M: Machine, W: Watch> Engine<M, W> {
         let now = self.clock.now();
         if now.mono.since(self.fed.mono) >= AWAY {
             self.machine.handle(self.fed, Input::Hold(true));
-            self.machine.handle(now, Input::Hold(false));
+            self.machine.handle(now, Input::Hold(self.held));
             self.settle(now);
         }
     }

@@ -33,6 +33,13 @@ impl<M: Machine> Handle<M> {
     pub fn batch<T>(&self, commands: impl FnOnce(&mut Batch<'_, M>) -> T) -> T {
         self.0.batch(commands)
     }
+
+    /// Whoever takes the events is full, or has room again. While it is full the peers are not read, and nothing
+    /// runs out because they seem to be silent; all other clocks, commands and exits go on. What was read before
+    /// is still told.
+    pub fn hold(&self, full: bool) {
+        self.0.hold(full);
+    }
 }
 
 impl<M: Machine> Clone for Handle<M> {
@@ -50,8 +57,8 @@ pub(crate) struct Shared<M: Machine> {
 pub(crate) struct Seat<M: Machine> {
     pub(crate) engine: Engine<M, Polls>,
     pub(crate) reader: Reader,
-    /// The machine was told that its events are not taken.
-    held: bool,
+    /// Whoever takes them said that it is full.
+    full: bool,
 }
 
 /// Whoever takes the events.
@@ -65,7 +72,7 @@ impl<M: Machine> Shared<M> {
     pub(crate) fn new(config: M::Config, given: Option<Given>) -> Self {
         let bell = Arc::new(Bell::default());
         let engine = Engine::new(config, Polls(Arc::clone(&bell)), given);
-        Self { bell, seat: Mutex::new(Seat { engine, reader: Reader::Busy, held: false }) }
+        Self { bell, seat: Mutex::new(Seat { engine, reader: Reader::Busy, full: false }) }
     }
 
     /// Never held while waiting.
@@ -90,6 +97,14 @@ impl<M: Machine> Shared<M> {
         self.bell.ring();
         done
     }
+
+    pub(crate) fn hold(&self, full: bool) {
+        let mut seat = self.seat();
+        seat.full = full;
+        seat.balance();
+        drop(seat);
+        self.bell.ring();
+    }
 }
 
 impl<M: Machine> Seat<M> {
@@ -98,10 +113,7 @@ impl<M: Machine> Seat<M> {
         if let Reader::Gone = self.reader {
             while self.engine.told().is_some() {}
         }
-        if self.engine.has_told() != self.held {
-            self.held = self.engine.has_told();
-            self.engine.hold(self.held);
-        }
+        self.engine.hold(self.full || self.engine.has_told());
         if (self.engine.has_told() || self.engine.is_over())
             && let Reader::Waiting(waker) = &self.reader
         {

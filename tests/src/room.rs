@@ -37,6 +37,8 @@ struct Told {
     /// In words, since they were last taken.
     news: Vec<String>,
     begun: Vec<(String, Source)>,
+    /// Typed lines that were taken back.
+    pub recalled: Vec<String>,
     finished: Vec<Finished>,
     closed: usize,
     questions: Vec<RequestKey>,
@@ -134,6 +136,12 @@ impl<'d> Room<'d> {
         std::mem::take(&mut self.told.borrow_mut().news)
     }
 
+    /// Typed lines that were taken back, in order.
+    #[must_use]
+    pub fn recalled(&self) -> Vec<String> {
+        self.told.borrow().recalled.clone()
+    }
+
     /// The lines that were said to the agent, in order.
     #[must_use]
     pub fn begun(&self) -> Vec<(String, Source)> {
@@ -169,6 +177,10 @@ impl Told {
                 let waited = if line.waited { " (waited)" } else { "" };
                 self.begun.push((line.text.clone(), line.from));
                 format!("{mark} {}{waited}", line.text)
+            }
+            Event::Recalled(lines) => {
+                self.recalled.extend_from_slice(&lines);
+                format!("taken back: {}", lines.join(", "))
             }
             Event::Listening(attachment) => format!("listening at {}", attachment.attach_socket),
             Event::Detached(why) => format!("detached: {why:?}"),

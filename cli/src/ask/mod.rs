@@ -13,9 +13,10 @@ use agentline_core::acp::client::PermissionAsked;
 use agentline_core::acp::{PermissionOutcome, RequestKey, Update};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::termios::QueueSelector;
+use signal_hook::consts::SIGCONT;
 
 use crate::output::{Notes, Tools};
-pub(crate) use question::Question;
+pub(crate) use question::{Choice, Question};
 
 /// Asks whoever sits at the terminal. An input that has ended says no.
 pub(crate) struct Asker {
@@ -35,8 +36,10 @@ struct Queue {
 enum Typed {
     Line(String),
     End,
-    /// The question is moot.
+    /// The question may be moot.
     Woken,
+    /// We were stopped, and go on.
+    Continued,
 }
 
 impl Asker {
@@ -47,6 +50,8 @@ impl Asker {
         answer: impl Fn(RequestKey, PermissionOutcome) + Send + 'static,
     ) -> io::Result<Self> {
         let (woken, wake) = io::pipe()?;
+        // After a stop and `fg` the question is asked again: the shell has written over it.
+        signal_hook::low_level::pipe::register(SIGCONT, wake.try_clone()?)?;
         let queue = Arc::new(Queue { open: Mutex::default(), notes });
         let reader = Reader { input: input.into(), woken };
         let of = Arc::clone(&queue);
@@ -93,6 +98,7 @@ impl Queue {
             };
             reader.forget_what_was_typed();
             question.show(&self.notes);
+            question.put(&self.notes);
             let outcome = self.outcome(&question, &mut reader);
             self.notes.still();
             // Decided meanwhile, if there is none.
@@ -104,17 +110,31 @@ impl Queue {
     }
 
     fn outcome(&self, question: &Question, reader: &mut Reader) -> Option<PermissionOutcome> {
+        let mut patience = PATIENCE;
         loop {
             match reader.line() {
-                Typed::Line(text) => match question.choice(&text) {
-                    Some(option) => return Some(PermissionOutcome::selected(&*option.option_id)),
-                    None => self.notes.question(&question.prompt(&self.notes)),
-                },
+                Typed::Line(text) => {
+                    self.notes.entered();
+                    match question.choice(&text) {
+                        Some(Choice::Answer(outcome)) => return Some(outcome),
+                        Some(Choice::ShowAll) => question.show_all(&self.notes),
+                        // Whatever it is, nobody reads what we say to it.
+                        None if patience == 0 => return Some(question.denial()),
+                        None => self.notes.line(&question.nudge()),
+                    }
+                    patience -= 1;
+                    question.put(&self.notes);
+                }
                 Typed::End => return Some(question.denial()),
                 Typed::Woken => {
                     if self.lock().front().is_none_or(|first| first.request != question.request) {
                         return None;
                     }
+                }
+                Typed::Continued => {
+                    // What is above is the shell's by now.
+                    self.notes.entered();
+                    question.put(&self.notes);
                 }
             }
         }
@@ -133,32 +153,34 @@ impl Reader {
         let mut line = Vec::new();
         loop {
             match self.poll() {
-                Ok(true) => return Typed::Woken,
-                Ok(false) => {}
+                Ok(None) => {}
+                Ok(Some(CONTINUED)) => return Typed::Continued,
+                Ok(Some(_)) => return Typed::Woken,
                 Err(_) => return Typed::End,
             }
             let mut byte = [0];
             match self.input.read(&mut byte) {
                 Ok(0) | Err(_) => return Typed::End,
                 Ok(_) if byte == [b'\n'] => return Typed::Line(String::from_utf8_lossy(&line).into_owned()),
+                // Nobody types as much in answer to a question.
+                Ok(_) if line.len() >= LONGEST => return Typed::End,
                 Ok(_) => line.extend(byte),
             }
         }
     }
 
-    fn wait_for_news(&mut self) -> io::Result<()> {
-        self.woken.read_exact(&mut [0])
+    fn wait_for_news(&mut self) -> io::Result<u8> {
+        let mut news = [0];
+        self.woken.read_exact(&mut news)?;
+        Ok(news[0])
     }
 
-    /// Waits; whether somebody woke us.
-    fn poll(&mut self) -> io::Result<bool> {
+    /// Waits; who woke us, if somebody did.
+    fn poll(&mut self) -> io::Result<Option<u8>> {
         let mut both = [PollFd::new(&self.woken, PollFlags::IN), PollFd::new(&self.input, PollFlags::IN)];
         rustix::io::retry_on_intr(|| rustix::event::poll(&mut both, None))?;
         let woken = !both[0].revents().is_empty();
-        if woken {
-            self.wait_for_news()?;
-        }
-        Ok(woken)
+        woken.then(|| self.wait_for_news()).transpose()
     }
 
     fn forget_what_was_typed(&mut self) {
@@ -171,6 +193,20 @@ impl Reader {
             rustix::event::poll(&mut one, Some(&now)).is_ok_and(|ready| ready > 0)
         };
         let mut typed = [0; 1024];
-        while is_ready(&self.input) && self.input.read(&mut typed).is_ok_and(|read| read > 0) {}
+        // An input without an end would be forgotten for ever.
+        for _ in 0..FORGOTTEN / typed.len() {
+            if !is_ready(&self.input) || !self.input.read(&mut typed).is_ok_and(|read| read > 0) {
+                break;
+            }
+        }
     }
 }
+
+/// What the system writes to us when we go on after a stop: see [`signal_hook::low_level::pipe`].
+const CONTINUED: u8 = b'X';
+/// Bytes of an answer.
+const LONGEST: usize = 4096;
+/// Bytes that are forgotten before a question.
+const FORGOTTEN: usize = 1 << 20;
+/// Answers that are none, until that counts as a no.
+const PATIENCE: u32 = 100;

@@ -6,7 +6,15 @@ use agentline_core::acp::{
     Json, OptionKind, PermissionOption, PermissionOutcome, PermissionRequest, RequestKey,
 };
 
-use crate::output::{In, Notes, Tools, label, merge, plain};
+use crate::output::{In, Notes, Paint, Tools, label, merge, plain};
+
+/// What was typed in answer.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum Choice {
+    Answer(PermissionOutcome),
+    /// To see all of what it is about.
+    ShowAll,
+}
 
 /// A permission request, with what is known of the call that it is about.
 #[derive(Clone)]
@@ -26,12 +34,20 @@ impl Question {
         Self { request, asked }
     }
 
-    /// What it is about, in full: nobody can agree to what is not shown.
+    /// What it is about: as much of it as leaves the choice on the screen.
     pub(crate) fn show(&self, notes: &Notes) {
+        let room = notes.rows().map_or(DETAIL, |rows| rows.saturating_sub(self.keys().len() + 6));
+        self.lines(notes, room.clamp(LEAST, DETAIL));
+    }
+
+    /// The same with nothing left out.
+    pub(crate) fn show_all(&self, notes: &Notes) {
+        self.lines(notes, usize::MAX);
+    }
+
+    fn lines(&self, notes: &Notes, most: usize) {
         let paint = notes.paint();
-        let call = &self.asked.tool_call;
-        notes.line(&format!("  {} {}", In(paint.ask, "?"), In(paint.strong, label(call))));
-        for line in details(call) {
+        for line in bounded(details(&self.asked.tool_call), most) {
             let style = match line.as_bytes().first() {
                 Some(b'+') => paint.good,
                 Some(b'-') => paint.bad,
@@ -39,41 +55,80 @@ impl Question {
             };
             notes.line(&format!("      {}", In(style, line)));
         }
-        notes.question(&self.prompt(notes));
     }
 
-    pub(crate) fn prompt(&self, notes: &Notes) -> String {
-        let strong = notes.paint().strong;
+    /// Asks, below all that is said meanwhile.
+    pub(crate) fn put(&self, notes: &Notes) {
+        let call = format!("    {} › ", self.call());
+        notes.question(&self.choices(notes.paint()), &call);
+    }
+
+    /// The title and what can be chosen, one a line.
+    pub(crate) fn choices(&self, paint: Paint) -> Vec<String> {
+        let title = format!("  {} {}", In(paint.ask, "?"), In(paint.strong, label(&self.asked.tool_call)));
         let keys = self.keys();
-        let options = keys.iter().map(|(key, option)| format!("{} {}", In(strong, key), plain(&option.name)));
-        format!("    {} › ", options.collect::<Vec<_>>().join(" · "))
+        let widest = keys.iter().map(|(key, _)| key.len()).max().unwrap_or_default();
+        let row = |(key, option): &(String, Option<&PermissionOption>)| {
+            let name = option.map_or("Reject", |option| option.name.trim());
+            format!("      {}  {}", In(paint.strong, format!("{key:widest$}")), plain(name))
+        };
+        std::iter::once(title).chain(keys.iter().map(row)).collect()
     }
 
-    /// What to type for each option: a letter, or numbers where letters are not clear.
-    fn keys(&self) -> Vec<(String, &PermissionOption)> {
+    /// What to do now: `y, a or n, then Enter`.
+    pub(crate) fn call(&self) -> String {
+        let keys: Vec<String> = self.keys().into_iter().map(|(key, _)| key).collect();
+        let keys = match &*keys {
+            [before @ .., last] if !before.is_empty() => format!("{} or {last}", before.join(", ")),
+            keys => keys.concat(),
+        };
+        format!("{keys}, then Enter")
+    }
+
+    /// What to say to an answer that is none.
+    pub(crate) fn nudge(&self) -> String {
+        let call = self.call();
+        let all = if self.is_cut() { "; v shows all of it" } else { "" };
+        format!("! not an answer: type {call}{all}")
+    }
+
+    fn is_cut(&self) -> bool {
+        let all = details(&self.asked.tool_call);
+        all.len() > LEAST || all.iter().any(|line| line.chars().count() > LINE)
+    }
+
+    /// What to type for each option: a letter for the first of its kind, a number where letters are taken. There is
+    /// always a way to say no, also where the agent offers none.
+    fn keys(&self) -> Vec<(String, Option<&PermissionOption>)> {
         let options = &self.asked.options;
-        let letters: Option<Vec<_>> = options
-            .iter()
-            .map(|option| {
-                let alike = options.iter().filter(|other| other.kind == option.kind).count();
-                letter(&option.kind).filter(|_| alike == 1).map(|letter| (letter.to_owned(), option))
-            })
-            .collect();
-        letters.unwrap_or_else(|| {
-            options.iter().enumerate().map(|(at, option)| ((at + 1).to_string(), option)).collect()
-        })
+        let mut keys: Vec<(String, Option<&PermissionOption>)> = Vec::new();
+        for (at, option) in options.iter().enumerate() {
+            let letter = letter(&option.kind).filter(|letter| keys.iter().all(|(key, _)| key != letter));
+            let key = letter.map_or_else(|| (at + 1).to_string(), str::to_owned);
+            keys.push((key, Some(option)));
+        }
+        if keys.iter().all(|(key, _)| key != "n") {
+            keys.push(("n".to_owned(), None));
+        }
+        keys
     }
 
-    pub(crate) fn choice(&self, typed: &str) -> Option<&PermissionOption> {
+    /// What was typed, if that is an answer.
+    pub(crate) fn choice(&self, typed: &str) -> Option<Choice> {
         let typed = typed.trim().to_lowercase();
         let word = match &*typed {
             "yes" => "y",
             "always" => "a",
             "no" => "n",
             "never" => "d",
+            "v" | "view" => return Some(Choice::ShowAll),
             other => other,
         };
-        self.keys().into_iter().find(|(key, _)| key == word).map(|(_, option)| option)
+        let (_, option) = self.keys().into_iter().find(|(key, _)| key == word)?;
+        Some(Choice::Answer(match option {
+            Some(option) => PermissionOutcome::selected(&*option.option_id),
+            None => self.denial(),
+        }))
     }
 
     pub(crate) fn denial(&self) -> PermissionOutcome {
@@ -131,6 +186,36 @@ fn details(call: &ToolCallUpdate) -> Vec<String> {
     lines
 }
 
+/// So many lines at most, and none that fills a screen: what is left out is counted, and both ends are there.
+fn bounded(lines: Vec<String>, most: usize) -> Vec<String> {
+    let all = lines.len();
+    if most == usize::MAX {
+        return lines;
+    }
+    let mut lines: Vec<String> = lines.into_iter().map(short).collect();
+    if all <= most {
+        return lines;
+    }
+    let tail = lines.split_off(all - TAIL);
+    lines.truncate(most - TAIL - 1);
+    let left_out = all - lines.len() - TAIL;
+    lines.push(format!("… {left_out} more lines of {all}; v and Enter show all …"));
+    lines.extend(tail);
+    lines
+}
+
+/// A line of at most so many letters: the middle of a longer one is left out.
+fn short(line: String) -> String {
+    let letters: Vec<char> = line.chars().collect();
+    if letters.len() <= LINE {
+        return line;
+    }
+    let (head, tail) = (&letters[..LINE * 2 / 3], &letters[letters.len() - LINE / 4..]);
+    let left_out = letters.len() - head.len() - tail.len();
+    let (head, tail): (String, String) = (head.iter().collect(), tail.iter().collect());
+    format!("{head} … {left_out} more letters; v and Enter show all … {tail}")
+}
+
 /// The command line in a tool's input, where there is one.
 fn command(input: &Json) -> Option<String> {
     #[derive(serde::Deserialize)]
@@ -162,6 +247,15 @@ fn change(old: &str, new: &str) -> Vec<String> {
     [signed('-', old), signed('+', new)].concat()
 }
 
+/// Lines of what it is about, on the highest screen.
+const DETAIL: usize = 16;
+/// The same on the lowest.
+const LEAST: usize = 6;
+/// Those of them that are its end.
+const TAIL: usize = 3;
+/// Letters of a line.
+const LINE: usize = 600;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,20 +270,29 @@ mod tests {
         Question { request, asked: serde_json::from_str(&asked.to_string()).unwrap() }
     }
 
-    fn chosen<'a>(question: &'a Question, typed: &str) -> Option<&'a str> {
-        question.choice(typed).map(|option| &*option.option_id)
+    fn chosen(question: &Question, typed: &str) -> Option<String> {
+        match question.choice(typed)? {
+            Choice::Answer(outcome) => Some(serde_json::to_value(&outcome).unwrap().to_string()),
+            Choice::ShowAll => Some("all".into()),
+        }
+    }
+
+    fn keys(question: &Question) -> Vec<String> {
+        question.keys().into_iter().map(|(key, _)| key).collect()
     }
 
     #[test]
-    fn letters_stand_for_kinds_and_numbers_where_kinds_are_shared() {
+    fn letters_stand_for_kinds_and_numbers_where_they_are_taken() {
         let call = || json!({"toolCallId": "c"});
         let usual =
             question(&[("Yes", "allow_once"), ("All", "allow_always"), ("No", "reject_once")], call());
+        let option = |id: &str| Some(json!({"outcome": "selected", "optionId": id}).to_string());
         for (typed, id) in [
-            ("y", Some("Yes")),
-            (" YES \n", Some("Yes")),
-            ("a", Some("All")),
-            ("no", Some("No")),
+            ("y", option("Yes")),
+            (" YES \n", option("Yes")),
+            ("a", option("All")),
+            ("no", option("No")),
+            ("v", Some("all".into())),
             ("", None),
             ("d", None),
             ("1", None),
@@ -197,11 +300,35 @@ mod tests {
         ] {
             assert_eq!(chosen(&usual, typed), id, "{typed:?}");
         }
+        assert_eq!((usual.call().as_str(), keys(&usual).len()), ("y, a or n, then Enter", 3));
         let alike = question(&[("Alpha", "allow_once"), ("Beta", "allow_once"), ("New", "later")], call());
-        assert_eq!(
-            (chosen(&alike, "y"), chosen(&alike, "2"), chosen(&alike, "3")),
-            (None, Some("Beta"), Some("New"))
+        assert_eq!(keys(&alike), ["y", "2", "3", "n"]);
+        assert_eq!((chosen(&alike, "2"), chosen(&alike, "3")), (option("Beta"), option("New")));
+        let four = question(
+            &[("A", "allow_once"), ("B", "allow_always"), ("C", "allow_always"), ("D", "reject_once")],
+            call(),
         );
+        assert_eq!(keys(&four), ["y", "a", "3", "n"]);
+    }
+
+    #[test]
+    fn one_can_always_say_no() {
+        let only = question(&[("Yes", "allow_once")], json!({"toolCallId": "c"}));
+        assert_eq!(only.choice("n"), Some(Choice::Answer(PermissionOutcome::Cancelled)));
+        assert_eq!(only.choices(Paint::default()), ["  ? c", "      y  Yes", "      n  Reject"]);
+    }
+
+    #[test]
+    fn what_is_long_is_cut_in_the_middle_with_a_count() {
+        let lines: Vec<String> = (1..=160).map(|at| format!("+ {at}")).collect();
+        let shown = bounded(lines.clone(), 10);
+        assert_eq!(shown.len(), 10);
+        assert_eq!((&*shown[0], &*shown[9]), ("+ 1", "+ 160"));
+        assert_eq!(shown[6], "… 151 more lines of 160; v and Enter show all …");
+        assert_eq!(bounded(lines.clone(), usize::MAX), lines);
+        let long = format!("ls {}; rm -rf ~", "x".repeat(5000));
+        let cut = short(long);
+        assert!(cut.ends_with("; rm -rf ~") && cut.contains("more letters") && cut.len() < 700, "{cut}");
     }
 
     #[test]

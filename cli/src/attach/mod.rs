@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use crate::args::{Format, Global, duration};
 use crate::failure::explain;
-use crate::output::{self, In, Notes, columns, object, plain, table};
+use crate::output::{self, EXPIRED, In, Notes, Sink, columns, object, plain, table};
 use crate::prompt::usage;
 use crate::signals::{self, Ask};
 pub(crate) use peer::Peers;
@@ -204,7 +204,13 @@ fn say(send: &Send, global: Global, notes: &Notes) -> Result<ExitCode, Problem> 
         )),
         Format::Text => show(turn.as_ref(), problem.as_ref(), global.quiet, notes),
     };
-    Ok(if shown == ExitCode::SUCCESS { ExitCode::from(code) } else { shown })
+    // What ended us while nobody read the answer.
+    let late = Some(ends.load(Ordering::Relaxed)).filter(|late| ended == 0 && *late > 0);
+    Ok(match late {
+        Some(late) => ExitCode::from(late),
+        None if shown == ExitCode::SUCCESS => ExitCode::from(code),
+        None => shown,
+    })
 }
 
 fn expired() -> Problem {
@@ -316,6 +322,7 @@ impl Call {
 fn leave(call: &Handle<Caller>, code: u8, ends: &AtomicU8) {
     // The first reason counts.
     let _ = ends.compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
+    Sink::ours().hurry();
     leave_now(call);
 }
 
@@ -327,6 +334,3 @@ fn leave_now(call: &Handle<Caller>) {
 fn internal(error: &io::Error) -> Problem {
     Problem::new(Phase::Connect, Kind::Internal, error.to_string())
 }
-
-/// The exit code of an expired clock.
-const EXPIRED: u8 = 124;

@@ -1,37 +1,48 @@
-//! `agentline chat`: talk to an agent, line by line, and let others speak into it.
+//! `agentline chat`: talk to an agent, and let others speak into it.
 
+mod desk;
+mod editor;
+mod history;
 pub(crate) mod host;
 mod keyboard;
+mod keys;
+mod modes;
 
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use agentline_blocking::{Driver, Handle};
-use agentline_core::Refused;
 use agentline_core::acp::client::Timeouts;
-use agentline_core::acp::session::SessionSetup;
+use agentline_core::acp::session::{McpServer, SessionSetup};
 use agentline_core::attach::server::Why;
-use agentline_core::chat::{Chat, Command, Config, Event, Limits};
+use agentline_core::chat::{Chat, Command, Config, Event, Limits, Source};
 use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_core::subagent::{self, Finished, Policy};
+use agentline_core::trace::{Recording, Tap, Tapped, Traced};
+use agentline_core::{Refused, Secret};
 
-use crate::args::{Child, Format, Global};
+use crate::args::{Child, Format, Global, Permission, duration};
 use crate::attach::Peers;
 use crate::failure::{Advice, Whose, explain};
+use crate::find;
 use crate::guard;
-use crate::output::{Json, Notes, Screen, Start, Text};
+use crate::mcp;
+use crate::output::{EXPIRED, In, Json, News, Notes, Screen, Sink, Start, Text, is_clever, unwritten};
 use crate::plan::{self, Spawn};
 use crate::prompt;
 use crate::signals::{self, Ask};
-use keyboard::{Keyboard, Typed};
+use crate::trace::Trace;
+use desk::{Desk, Typed};
+use history::History;
+use keyboard::Keyboard;
 
-/// Talks to an agent, line by line. Without a terminal each line of stdin is a prompt.
+/// Talks to an agent. Without a terminal each line of stdin is a prompt, and is read when the one before is answered.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -39,73 +50,117 @@ Examples:
   agentline chat --attachable --agent gemini   others can speak into it: agentline attach send …
   printf 'hello\\nask\\n' | agentline chat -q    one answer after the other
 
-Ctrl-C cancels the turn, once more it ends the agent; Ctrl-D leaves. /list-agents shows the sessions of this
-machine. What is typed during a turn waits for its end.")]
+Keys: Enter sends, Alt-Enter begins a new line, the arrows call back what was typed before. Ctrl-C cancels the
+turn and gives back what waits for its end, once more it ends the agent; Ctrl-D leaves, Ctrl-Z stops.
+Commands: /help, /list-agents, /quit. Any other is the agent's.
+What is typed is kept for the next time, unless it begins with a blank.")]
 pub(crate) struct Args {
     #[command(flatten)]
     child: Child,
     /// Let others speak into the session [default: if AGENTICA_ATTACH_ENABLED is 1]
     #[arg(long)]
     attachable: bool,
+    /// Who answers permission requests [default: ask on a terminal, else reject]
+    #[arg(short, long, value_enum, value_name = "WHO")]
+    permission: Option<Permission>,
+    /// MCP servers for the session: a JSON array as in ACP, or the object of servers of an .mcp.json
+    #[arg(long, value_name = "FILE")]
+    mcp: Option<PathBuf>,
+    /// For the whole conversation, such as 10s, 5m; a bare number is seconds [default: none]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    timeout: Option<Duration>,
+    /// For the handshake
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
+    init_timeout: Duration,
+    /// For silence during a turn [default: none]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    idle_timeout: Option<Duration>,
+    /// For the agent's answer to a cancel
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s")]
+    cancel_grace: Duration,
+    /// Record everything that is said, in a new file
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// With --trace: replace a file that is there
+    #[arg(long, requires = "trace")]
+    force: bool,
 }
 
 pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
     let variables = prompt::variables(&args.child.environment)?;
+    let mcp_servers = args.mcp.as_deref().map(mcp::servers).transpose()?.unwrap_or_default();
+    let trace = args.trace.as_deref().map(|file| Trace::new(file, args.force)).transpose()?;
     if !global.quiet {
         variables.warn(notes);
     }
     let mut start = Start::unknown(&args.child);
-    let Spawn { spec, whose, .. } = plan::spawn(&args.child, variables, &mut start)?;
-    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
-    let edits = is_terminal && global.format() == Format::Text;
-    // A terminal that cannot move its cursor is read like a pipe.
-    let keyboard = if edits { Keyboard::new(notes.paint()).ok() } else { None };
+    let Spawn { spec, whose, mut secrets, .. } = plan::spawn(&args.child, variables, &mut start)?;
+    let pairs = mcp_servers.iter().flat_map(McpServer::pairs);
+    secrets.extend(pairs.map(|pair| pair.value.expose().as_bytes().to_vec().into()));
+    let withheld = start.withheld.clone();
 
     let attach = host::attach(args.attachable, &start.cwd)?;
-    let timeouts = Timeouts { cancel: Some(CANCEL), ..Timeouts::default() };
+    let timeouts = Timeouts {
+        initialize: Some(args.init_timeout),
+        silence: args.idle_timeout,
+        cancel: Some(args.cancel_grace),
+        ..Timeouts::default()
+    };
     let config = Config {
         client: plan::client(spec, timeouts, args.child.leave_grace),
-        setup: SessionSetup::in_directory(start.cwd.clone()),
-        policy: if keyboard.is_some() { Policy::Ask } else { Policy::Reject },
+        setup: SessionSetup { mcp_servers, ..SessionSetup::in_directory(start.cwd.clone()) },
+        policy: plan::policy(args.permission),
         attach,
         limits: Limits::default(),
     };
-    guard::arm(notes);
-    let driver = Driver::<Chat>::new(config).map_err(|error| internal(&error))?;
-    let ends = Arc::new(AtomicU8::new(OPEN));
-    obey_signals(driver.handle(), Arc::clone(&ends)).map_err(|error| internal(&error))?;
-
+    let recording = trace.is_some().then(|| Recording {
+        channel: "acp".into(),
+        role: "chat".into(),
+        secrets: secrets.clone(),
+    });
     let advice = Rc::new(Advice {
         whose: if let Whose::Fallback(_) = whose { Whose::Demo } else { whose },
-        withheld: start.withheld.clone(),
-        policy: "nobody to ask here",
+        withheld: withheld.clone(),
+        policy: plan::about(args.permission),
         words: std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),
     });
-    let (turns, over) = mpsc::sync_channel(1);
-    let (keyboard, notes) = match keyboard {
-        Some((keyboard, reader)) => {
-            let (chat, below, ends) = (driver.handle(), notes.clone(), Arc::clone(&ends));
-            reader.start(move |typed| obey(typed, &chat, &below, &ends)).map_err(|error| internal(&error))?;
-            let notes = keyboard.notes().clone();
-            (Some(keyboard), notes)
-        }
-        None => {
-            let (chat, notes) = (driver.handle(), notes.clone());
-            read(chat, notes.clone(), over).map_err(|error| internal(&error))?;
-            (None, notes)
-        }
+    guard::arm(notes);
+    let driver = Driver::<Tap<Chat>>::new(Tapped { config, recording }).map_err(|error| internal(&error))?;
+
+    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
+    let edits = is_terminal && is_clever() && global.format() == Format::Text;
+    let (keyboard, notes) = match edits.then(|| Keyboard::keys(notes, kept(&withheld, secrets))) {
+        Some(Ok(both)) => both,
+        Some(Err(_)) | None => (Keyboard::lines(notes), notes.clone()),
     };
-    let screen: Box<dyn Screen> = match global.format() {
-        Format::Json => Box::new(Json::new(notes.clone(), global.quiet, &advice)),
-        Format::Text => Box::new(Text::new(notes.clone(), global.quiet, Rc::clone(&advice))),
+    let ends = Arc::new(AtomicU8::new(OPEN));
+    let talk = Talk {
+        screen: match global.format() {
+            Format::Json => Box::new(Json::new(notes.clone(), global.quiet, &advice)),
+            Format::Text => Box::new(Text::new(notes.clone(), global.quiet, Rc::clone(&advice))),
+        },
+        advice,
+        notes: notes.clone(),
+        desk: Arc::clone(&keyboard.desk),
+        asks: plan::policy(args.permission) == Policy::Ask,
+        keys: edits && !global.quiet,
+        patient: is_terminal,
+        start: Some(start),
+        trace,
+        began: Instant::now(),
+        code: 0,
+        gone: None,
     };
-    let talk =
-        Talk { screen, advice, notes, keyboard, start: Some(start), began: Instant::now(), turns, code: 0 };
-    let code = talk.drive(driver);
-    Ok(ExitCode::from(match ends.load(Ordering::Relaxed) {
-        OPEN => code,
-        ended => ended,
-    }))
+    talk.listen(&driver, &keyboard, &ends, args.timeout).map_err(|error| internal(&error))?;
+    Ok(talk.drive(driver, keyboard, &ends))
+}
+
+/// What was typed before, where that is known.
+fn kept(withheld: &[String], mut secrets: Vec<Secret<Vec<u8>>>) -> Option<(History, Vec<String>)> {
+    let values = withheld.iter().filter_map(std::env::var_os);
+    secrets.extend(values.map(|value| value.into_encoded_bytes().into()));
+    let file = find::folders().ok()?.state.path.join("history");
+    Some(History::open(file, secrets))
 }
 
 /// A conversation as it is shown.
@@ -113,39 +168,103 @@ struct Talk {
     screen: Box<dyn Screen>,
     advice: Rc<Advice>,
     notes: Notes,
-    keyboard: Option<Keyboard>,
+    desk: Arc<Desk>,
+    /// A person answers permission requests.
+    asks: bool,
+    /// The keys are to be told.
+    keys: bool,
+    /// A person has seen what went wrong; a script wants to know of any.
+    patient: bool,
     /// Until it is shown.
     start: Option<Start>,
+    trace: Option<Trace>,
     /// When the turn began, or everything.
     began: Instant,
-    /// Told of the end of each turn.
-    turns: SyncSender<()>,
     /// The exit code of what went wrong last.
     code: u8,
+    /// Why nobody reads any more.
+    gone: Option<io::Error>,
 }
 
+type Conversation = Handle<Tap<Chat>>;
+
 impl Talk {
-    fn drive(mut self, mut driver: Driver<Chat>) -> u8 {
-        let mut gone = false;
-        while let Some(event) = driver.next() {
-            self.told(event, &driver);
-            let urgent = self.screen.is_full() || !driver.is_ready();
-            if urgent && self.screen.flush().is_err() && !std::mem::replace(&mut gone, true) {
-                // Nobody reads any more. Refused when it is over anyway.
-                let _ = driver.command(Command::Shutdown);
+    /// Everything that comes from elsewhere: keys, signals, a clock, and how far the reader of our output is.
+    fn listen(
+        &self,
+        driver: &Driver<Tap<Chat>>,
+        keyboard: &Keyboard,
+        ends: &Arc<AtomicU8>,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
+        obey_signals(driver.handle(), Arc::clone(ends))?;
+        let chat = driver.handle();
+        Sink::ours().watch(move |news| match news {
+            News::Full => chat.hold(true),
+            News::Room => chat.hold(false),
+            News::Gone => {
+                let _ = chat.command(Command::Shutdown);
             }
+        });
+        if let Some(timeout) = timeout {
+            let (chat, ends, notes) = (driver.handle(), Arc::clone(ends), self.notes.clone());
+            let expire = move || {
+                thread::sleep(timeout);
+                notes.last_line("✗ the conversation took longer than --timeout");
+                end(&chat, &ends, EXPIRED, Command::Shutdown);
+            };
+            thread::Builder::new().name("agentline-timeout".into()).spawn(expire)?;
         }
-        let _ = self.screen.flush();
-        if gone { 0 } else { self.code }
+        let (chat, notes) = (driver.handle(), self.notes.clone());
+        let (desk, ends) = (Arc::clone(&keyboard.desk), Arc::clone(ends));
+        keyboard.read(move |typed| obey(typed, &chat, &notes, &desk, &ends))
     }
 
-    fn told(&mut self, event: Event, chat: &Driver<Chat>) {
+    fn drive(mut self, mut driver: Driver<Tap<Chat>>, keyboard: Keyboard, ends: &AtomicU8) -> ExitCode {
+        while let Some(told) = driver.next() {
+            match (told, &mut self.trace) {
+                (Traced::Event(event), _) => self.told(event, &driver),
+                (Traced::Line(line), Some(trace)) => {
+                    if let Some(broken) = trace.write(&line) {
+                        self.notes.line(&format!("! {broken}"));
+                    }
+                }
+                (Traced::Line(_), None) => {}
+            }
+            if self.screen.is_full() || !driver.is_ready() {
+                self.flush();
+            }
+        }
+        self.flush();
+        if let Some(broken) = self.trace.as_mut().and_then(Trace::flush) {
+            self.notes.line(&format!("! {broken}"));
+        }
+        drop(keyboard);
+        // Whatever ends us while we wait makes it short.
+        Sink::ours().settle(None);
+        self.flush();
+        match (self.gone, ends.load(Ordering::Relaxed)) {
+            (Some(error), ended) => unwritten(&error, if ended == OPEN { 0 } else { ended }, &self.notes),
+            (None, OPEN) => ExitCode::from(self.code),
+            (None, ended) => ExitCode::from(ended),
+        }
+    }
+
+    fn flush(&mut self) {
+        let error = self.screen.flush().err();
+        self.gone = self.gone.take().or(error);
+    }
+
+    fn told(&mut self, event: Event, chat: &Driver<Tap<Chat>>) {
         match event {
             Event::Said(said) => self.said(said, chat),
             Event::Begun(line) => {
                 self.began = Instant::now();
+                Sink::ours().press(false);
+                self.desk.begun(line.from == Source::Keyboard);
                 self.screen.begun(&line);
             }
+            Event::Recalled(lines) => self.desk.take_back(lines),
             Event::Listening(at) => self.screen.listening(&at),
             Event::Detached(Why::Stopped) => {}
             Event::Detached(why) => self.notes.line(&format!("! nobody can attach: {}", cause(why))),
@@ -156,24 +275,41 @@ impl Talk {
         }
     }
 
-    fn said(&mut self, event: subagent::Event, chat: &Driver<Chat>) {
+    fn said(&mut self, event: subagent::Event, chat: &Driver<Tap<Chat>>) {
         use subagent::Event as Said;
-        match (&event, &mut self.keyboard) {
-            (Said::Updated(updated), Some(keyboard)) => keyboard.learn(&updated.update),
-            (Said::PermissionDecided(decision), Some(keyboard)) => keyboard.decided(decision.request),
-            _ => {}
+        if let Said::Updated(updated) = &event {
+            self.desk.learn(&updated.update);
         }
-        match (event, &mut self.keyboard) {
-            (Said::Started(peer), _) => self.started(peer.pid),
-            (Said::Finished(finished), _) => self.finished(*finished),
-            (Said::PermissionAsked(asked), Some(keyboard)) => {
+        if let Said::PermissionDecided(decision) = &event {
+            self.desk.decided(decision.request);
+        }
+        match event {
+            Said::Started(peer) => self.started(peer.pid),
+            Said::Finished(finished) => self.finished(*finished),
+            Said::PermissionAsked(asked) if self.asks => {
                 self.screen.before_question();
-                if let Some((request, outcome)) = keyboard.ask(*asked) {
+                if let Some((request, outcome)) = self.desk.ask(*asked) {
                     // Refused when the question is moot by now.
                     let _ = chat.command(Command::Answer { request, outcome });
                 }
             }
-            (event, _) => self.screen.told(event),
+            Said::SessionOpened(_) => {
+                self.screen.told(event);
+                self.screen.at_rest();
+                self.desk.rest();
+                if std::mem::take(&mut self.keys) {
+                    self.notes.line(&In(self.notes.paint().dim, KEYS).to_string());
+                }
+            }
+            Said::Ready(_)
+            | Said::Line(_)
+            | Said::Text(_)
+            | Said::Updated(_)
+            | Said::PermissionAsked(_)
+            | Said::PermissionDecided(_)
+            | Said::Stderr(_)
+            | Said::Noticed(_)
+            | Said::Closed(_) => self.screen.told(event),
         }
     }
 
@@ -189,96 +325,118 @@ impl Talk {
         if let Some(problem) = &mut finished.error {
             self.advice.improve(problem);
         }
-        // A person has seen it; a script wants to know of any.
-        if self.keyboard.is_some() || self.code == 0 {
+        if self.patient || self.code == 0 {
             self.code = finished.exit_code();
         }
         self.screen.finished(&finished, self.began.elapsed());
-        // Full when nobody waits for it.
-        let _ = self.turns.try_send(());
+        self.desk.rest();
     }
 }
 
-/// Reads prompts from a pipe, one a line, and no faster than they are answered.
-fn read(chat: Handle<Chat>, notes: Notes, turns: Receiver<()>) -> io::Result<()> {
-    let read = move || {
-        for line in io::stdin().lock().lines().map_while(Result::ok) {
-            while let Err(Refused::Limit(_)) = enter(&line, &chat, &notes) {
-                if turns.recv().is_err() {
-                    return;
-                }
-            }
-        }
-        // Refused when it is over.
-        let _ = chat.command(Command::Finish);
-    };
-    thread::Builder::new().name("agentline-keyboard".into()).spawn(read).map(drop)
-}
-
-/// Does what was typed at the terminal.
-fn obey(typed: Typed, chat: &Handle<Chat>, notes: &Notes, ends: &AtomicU8) {
+/// Does what was typed.
+fn obey(typed: Typed, chat: &Conversation, notes: &Notes, desk: &Desk, ends: &AtomicU8) {
     // Refused when it is over, or the question is moot by now.
     let _ = match typed {
-        Typed::Line(line) => enter(&line, chat, notes).inspect_err(|refused| {
-            notes.line(&format!("! not said: {refused}"));
-        }),
+        Typed::Line(line) => enter(&line, chat, notes, desk, ends),
         Typed::Answer(request, outcome) => chat.command(Command::Answer { request, outcome }),
-        Typed::Interrupt => interrupt(chat, notes, ends),
+        Typed::Interrupt => interrupt(chat, notes, desk, ends),
         Typed::End => {
-            let _ = ends.compare_exchange(OPEN, 0, Ordering::Relaxed, Ordering::Relaxed);
+            // Who leaves by a key has seen what went wrong; a script wants to know of it.
+            if notes.page().is_some() {
+                let _ = ends.compare_exchange(OPEN, 0, Ordering::Relaxed, Ordering::Relaxed);
+            }
             chat.command(Command::Finish)
         }
+        Typed::TooLong => {
+            notes.line(&format!(
+                "✗ a line of more than {} MiB: nothing more is read",
+                keyboard::LONGEST >> 20
+            ));
+            ends.store(2, Ordering::Relaxed);
+            Ok(())
+        }
         Typed::HangUp => chat.command(Command::Shutdown),
+        Typed::Suspend => Ok(()),
     };
 }
 
-fn enter(line: &str, chat: &Handle<Chat>, notes: &Notes) -> Result<(), Refused> {
-    match line.trim() {
-        "" => Ok(()),
-        "/list-agents" => {
-            match Peers::look() {
-                Ok(peers) => peers.rows().iter().for_each(|row| notes.line(&row.join("  "))),
-                Err(problem) => notes.line(&explain(&problem, notes.paint())),
-            }
-            Ok(())
-        }
-        _ => chat.command(Command::Say(line.to_owned())),
+fn enter(
+    line: &str,
+    chat: &Conversation,
+    notes: &Notes,
+    desk: &Desk,
+    ends: &AtomicU8,
+) -> Result<(), Refused> {
+    let command = line.trim();
+    if matches!(command, "/help" | "/list-agents" | "/quit" | "/exit") && notes.page().is_some() {
+        notes.line(&format!("{} {command}", In(notes.paint().strong, "›")));
     }
+    match command {
+        "/list-agents" => match Peers::look() {
+            Ok(peers) if peers.rows().is_empty() => notes.line(&format!("◦ {}", peers.nothing())),
+            Ok(peers) => peers.rows().iter().for_each(|row| notes.line(&row.join("  "))),
+            Err(problem) => notes.line(&explain(&problem, notes.paint())),
+        },
+        "/help" => notes.line(HELP),
+        "/quit" | "/exit" => {
+            let answers = desk.end();
+            for typed in answers.into_iter().chain([Typed::End]) {
+                obey(typed, chat, notes, desk, ends);
+            }
+        }
+        _ => {
+            desk.queue(line);
+            return chat.command(Command::Say(line.to_owned())).inspect_err(|refused| {
+                desk.refused();
+                notes.line(&format!("! not said: {refused}"));
+            });
+        }
+    }
+    Ok(())
 }
 
-/// Cancels the turn. What cannot be cancelled is not waited for: the start, and a turn that is being cancelled.
-fn interrupt(chat: &Handle<Chat>, notes: &Notes, ends: &AtomicU8) -> Result<(), Refused> {
-    match chat.command(Command::Cancel) {
-        Ok(()) => notes.line("◦ cancelling; Ctrl-C again ends the agent"),
-        Err(Refused::NotReady) => {
-            ends.store(INTERRUPTED, Ordering::Relaxed);
-            return chat.command(Command::Shutdown);
-        }
-        Err(Refused::Busy) => {
-            ends.store(INTERRUPTED, Ordering::Relaxed);
-            return chat.command(Command::Hasten);
-        }
+/// Cancels the turn, and gives back what waits for its end. What cannot be cancelled is not waited for: the start, and
+/// a turn that is being cancelled.
+fn interrupt(chat: &Conversation, notes: &Notes, desk: &Desk, ends: &AtomicU8) -> Result<(), Refused> {
+    // Before the turn can be over, or it would be said behind its end.
+    if desk.is_first_cancel() {
+        notes.line("◦ cancelling; Ctrl-C again ends the agent");
+    }
+    match cancel(chat) {
+        Ok(()) => {}
+        Err(Refused::NotReady) => end(chat, ends, INTERRUPTED, Command::Shutdown),
+        Err(Refused::Busy) => end(chat, ends, INTERRUPTED, Command::Hasten),
         Err(Refused::Closed) => return chat.command(Command::Hasten),
         Err(_) => notes.line("◦ nothing runs; Ctrl-D leaves"),
     }
     Ok(())
 }
 
-fn obey_signals(chat: Handle<Chat>, ends: Arc<AtomicU8>) -> io::Result<()> {
-    signals::on_each(chat, move |chat, ask| {
-        let (code, end) = match ask {
-            Ask::Interrupt => match chat.command(Command::Cancel) {
-                Ok(()) => return,
-                // It was asked before, and that takes too long.
-                Err(Refused::Busy | Refused::Closed) => (INTERRUPTED, Command::Hasten),
-                Err(_) => (INTERRUPTED, Command::Shutdown),
-            },
-            Ask::Terminate => (143, Command::Shutdown),
-            Ask::HangUp => (129, Command::Shutdown),
-        };
-        ends.store(code, Ordering::Relaxed);
-        // Refused when it is over.
-        let _ = chat.command(end);
+fn cancel(chat: &Conversation) -> Result<(), Refused> {
+    // Refused when it is over.
+    let _ = chat.command(Command::Recall);
+    // The end of the turn must be heard, whoever reads.
+    Sink::ours().press(true);
+    chat.command(Command::Cancel)
+}
+
+fn end(chat: &Conversation, ends: &AtomicU8, code: u8, how: Command) {
+    ends.store(code, Ordering::Relaxed);
+    Sink::ours().hurry();
+    // Refused when it is over.
+    let _ = chat.command(how);
+}
+
+fn obey_signals(chat: Conversation, ends: Arc<AtomicU8>) -> io::Result<()> {
+    signals::on_each(chat, move |chat, ask| match ask {
+        Ask::Interrupt => match cancel(chat) {
+            Ok(()) => {}
+            // It was asked before, and that takes too long.
+            Err(Refused::Busy | Refused::Closed) => end(chat, &ends, INTERRUPTED, Command::Hasten),
+            Err(_) => end(chat, &ends, INTERRUPTED, Command::Shutdown),
+        },
+        Ask::Terminate => end(chat, &ends, 143, Command::Shutdown),
+        Ask::HangUp => end(chat, &ends, 129, Command::Shutdown),
     })
 }
 
@@ -294,8 +452,17 @@ fn internal(error: &io::Error) -> Problem {
     Problem::new(Phase::Spawn, Kind::Internal, error.to_string())
 }
 
-/// For the agent's answer to a cancel.
-const CANCEL: Duration = Duration::from_secs(5);
+/// Told once, when the session is open.
+const KEYS: &str = "◦ Enter sends · Alt-Enter: new line · Ctrl-C cancels · Ctrl-D leaves · /help";
+const HELP: &str = "\
+  Enter         says what is typed; during a turn it waits for its end
+  Alt-Enter     begins a new line in the same text
+  Up, Down      what was typed before; kept for the next time unless it begins with a blank
+  Ctrl-C        cancels the turn and gives back what waits; once more ends the agent
+  Ctrl-D, /quit leaves when everything that was typed is answered
+  Ctrl-Z        stops, until fg
+  /list-agents  the sessions of this machine that one can speak into
+  Any other command that begins with a slash is the agent's.";
 /// The exit code of who was interrupted.
 const INTERRUPTED: u8 = 130;
 /// Nobody has ended the conversation from our side.

@@ -1,5 +1,6 @@
 //! Plays the steps of one turn, on a thread of its own.
 
+use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -73,15 +74,20 @@ impl Player {
                 let id = self.announce(tool)?;
                 self.use_tool(&id, tool)
             }
-            Step::Ask { tool, allowed, rejected } => {
+            Step::Ask { tool, options, allowed, rejected } => {
                 let id = self.announce(tool)?;
-                if self.ask(&id, tool)? {
+                if self.ask(&id, tool, options)? {
                     self.use_tool(&id, tool)?;
                     self.steps(allowed)
                 } else {
                     self.progress(&id, ToolStatus::Failed)?;
                     self.steps(rejected)
                 }
+            }
+            Step::Grumble(text) => {
+                // Nobody has to read it.
+                let _ = io::stderr().write_all(text.as_bytes());
+                Ok(())
             }
             Step::Wait(seconds) => self.wait(*seconds),
             Step::Flood(pieces) => {
@@ -159,7 +165,10 @@ impl Player {
     }
 
     /// Whether the tool may be used.
-    fn ask(&self, id: &str, tool: &Tool) -> Result<bool, Break> {
+    fn ask(&self, id: &str, tool: &Tool, options: &[(String, String, OptionKind)]) -> Result<bool, Break> {
+        let options = options.iter().cloned();
+        let options: Vec<PermissionOption> =
+            options.map(|(option_id, name, kind)| PermissionOption { option_id, name, kind }).collect();
         self.tell(|turn| Command::AskPermission {
             tag: self.tag,
             turn,
@@ -168,12 +177,12 @@ impl Player {
                 title: Some(tool.title.clone()),
                 ..ToolCallUpdate::default()
             },
-            options: options(),
+            options: options.clone(),
         })?;
         loop {
             match self.notes.recv().map_err(|_| Break::Over)? {
                 Note::Answered(PermissionOutcome::Selected { option_id }) => {
-                    let mut options = options().into_iter();
+                    let mut options = options.iter();
                     return Ok(options.any(|option| option.option_id == option_id && option.kind.allows()));
                 }
                 Note::Answered(PermissionOutcome::Cancelled) => return Ok(false),
@@ -182,19 +191,6 @@ impl Player {
             }
         }
     }
-}
-
-fn options() -> Vec<PermissionOption> {
-    let option = |option_id: &str, name: &str, kind| PermissionOption {
-        option_id: option_id.into(),
-        name: name.into(),
-        kind,
-    };
-    vec![
-        option("yes", "Allow once", OptionKind::AllowOnce),
-        option("always", "Always allow", OptionKind::AllowAlways),
-        option("no", "Reject", OptionKind::RejectOnce),
-    ]
 }
 
 fn content(tool: &Tool) -> Vec<ToolContent> {

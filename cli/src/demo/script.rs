@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use agentline_core::acp::StopReason;
 use agentline_core::acp::update::ToolKind;
+use agentline_core::acp::{OptionKind, StopReason};
 use serde::Deserialize;
 
 /// Steps by the first word of the prompt; `*` is for any other. What is not here is built in.
@@ -26,6 +26,9 @@ pub(crate) enum Step {
     /// Ask for permission to use a tool.
     Ask {
         tool: Tool,
+        /// What can be answered: id, name and kind of each. Usually to allow it once or always, or to reject it.
+        #[serde(default = "usual")]
+        options: Vec<(String, String, OptionKind)>,
         /// What follows when it may.
         #[serde(default)]
         allowed: Vec<Self>,
@@ -33,6 +36,8 @@ pub(crate) enum Step {
         #[serde(default)]
         rejected: Vec<Self>,
     },
+    /// Write to standard error.
+    Grumble(String),
     /// Seconds of silence.
     Wait(f64),
     /// So many pieces of text, as fast as they are taken.
@@ -86,9 +91,38 @@ fn built_in(word: &str, rest: &str) -> Option<Vec<Step>> {
                 diff: None,
                 seconds: 0.1,
             },
+            options: usual(),
             allowed: say("I may: the command ran. (It did not really: I am scripted.)\n"),
             rejected: say("I may not, so I left everything as it was.\n"),
         }],
+        "diff" => {
+            vec![Step::Ask { tool: rewrite(number()?), options: usual(), allowed: vec![], rejected: vec![] }]
+        }
+        "options" if rest.is_empty() => vec![Step::Ask {
+            tool: Tool {
+                title: "Fetch the newest release notes".into(),
+                kind: ToolKind::Fetch,
+                command: Some("curl https://example.org/releases.json".into()),
+                diff: None,
+                seconds: 0.0,
+            },
+            options: [
+                ("once", "Yes", OptionKind::AllowOnce),
+                ("host", "Yes, and do not ask again for example.org", OptionKind::AllowAlways),
+                ("all", "Yes, and do not ask again for any page in this session", OptionKind::AllowAlways),
+                ("no", "No, and say what to do instead", OptionKind::RejectOnce),
+            ]
+            .map(|(id, name, kind)| (id.into(), name.into(), kind))
+            .into(),
+            allowed: say("Fetched. (Not really: I am scripted.)\n"),
+            rejected: say("Then tell me what to do instead.\n"),
+        }],
+        "noisy" if rest.is_empty() => {
+            let grumble =
+                |n: u32| Step::Grumble(format!("debug: \u{1b}[2J\u{1b}[31mline {n} that nobody needs\n"));
+            let ask = built_in("ask", "")?;
+            (1..=3).map(grumble).chain(ask).chain((4..=6).map(grumble)).collect()
+        }
         "fail" if rest.is_empty() => {
             vec![
                 Step::Say("This will not end well.\n".into()),
@@ -107,6 +141,28 @@ fn built_in(word: &str, rest: &str) -> Option<Vec<Step>> {
         "hang" if rest.is_empty() => vec![Step::Hang],
         _ => return None,
     })
+}
+
+/// A file of so many lines, all of them new.
+fn rewrite(lines: u64) -> Tool {
+    let text: String = (1..=lines.min(100_000)).map(|n| format!("line {n} of the new text\n")).collect();
+    Tool {
+        title: "Rewrite notes.md".into(),
+        kind: ToolKind::Edit,
+        command: None,
+        diff: Some(("notes.md".into(), String::new(), text)),
+        seconds: 0.0,
+    }
+}
+
+fn usual() -> Vec<(String, String, OptionKind)> {
+    [
+        ("yes", "Allow once", OptionKind::AllowOnce),
+        ("always", "Always allow", OptionKind::AllowAlways),
+        ("no", "Reject", OptionKind::RejectOnce),
+    ]
+    .map(|(id, name, kind)| (id.into(), name.into(), kind))
+    .into()
 }
 
 fn hello() -> Vec<Step> {

@@ -169,6 +169,8 @@ impl Screen for Json {
         let elapsed_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let warnings = std::mem::take(&mut self.warnings);
         self.line(&Line::Result { finished, elapsed_ms, warnings });
+        // An error comes again with the next flush.
+        let _ = self.out.flush_surely();
     }
 
     fn flush(&mut self) -> io::Result<()> {

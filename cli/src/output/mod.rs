@@ -3,14 +3,19 @@
 mod json;
 mod notes;
 mod out;
+mod page;
 mod paint;
+mod sink;
 mod text;
 mod tools;
+mod wrap;
 
 pub(crate) use json::{Json, line, object};
-pub(crate) use notes::{Above, Notes, columns};
-pub(crate) use out::{Out, print, unwritten};
+pub(crate) use notes::{Notes, columns, is_clever};
+pub(crate) use out::{EXPIRED, Out, print, unwritten};
+pub(crate) use page::{Foot, Page};
 pub(crate) use paint::{In, Paint, plain, span, table};
+pub(crate) use sink::{News, Settled, Sink, Stream};
 pub(crate) use text::Text;
 pub(crate) use tools::{Tools, label, merge};
 
@@ -56,6 +61,9 @@ pub(crate) trait Screen {
 
     /// A turn of a conversation begins. It ends with a result.
     fn begun(&mut self, line: &Line);
+
+    /// Nothing runs, and nothing is waited for, until a turn begins.
+    fn at_rest(&mut self) {}
 
     /// Others can speak into the conversation.
     fn listening(&mut self, at: &Attachment);

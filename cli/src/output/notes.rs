@@ -1,17 +1,17 @@
 //! Stderr for people: whole lines, and below them what is going on while nothing arrives.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::page::Page;
 use super::paint::{In, Paint, fit, span};
+use super::sink::{Sink, Stream};
+use super::wrap::wrapped;
 
-/// Prints whole lines above what is being typed. May wait until somebody types again.
-pub(crate) type Above = Arc<dyn Fn(String) + Send + Sync>;
-
-/// Writes to stderr from any thread.
+/// Writes to stderr from any thread, and waits for no reader.
 #[derive(Clone)]
 pub(crate) struct Notes(Arc<Shared>);
 
@@ -19,12 +19,15 @@ struct Shared {
     below: Mutex<Below>,
     changed: Condvar,
     paint: Paint,
-    /// Stderr is a terminal.
+    sink: Sink,
+    /// Stderr is a terminal: its lines are as wide as it is.
     terminal: bool,
+    /// And it can take back what is on its last line.
+    erases: bool,
     /// And stdout is one too: it must be the same.
     both: bool,
     /// Instead of all that: a line is being typed.
-    above: Option<Above>,
+    page: Option<Arc<Page>>,
 }
 
 /// What is below the last whole line.
@@ -44,30 +47,33 @@ enum What {
     Foreign,
     /// What the agent is doing.
     Busy(String),
-    /// A question that waits for somebody.
-    Question(String),
+    /// A question that waits for somebody: all of it, and its last line.
+    Question(String, String),
 }
 
 impl Notes {
     pub(crate) fn new(paint: Paint) -> Self {
+        Self::with(paint, None)
+    }
+
+    /// Notes above what is being typed.
+    pub(crate) fn above(page: Arc<Page>, paint: Paint) -> Self {
+        Self::with(paint, Some(page))
+    }
+
+    fn with(paint: Paint, page: Option<Arc<Page>>) -> Self {
         let terminal = io::stderr().is_terminal();
-        Self::with(paint, terminal, None)
-    }
-
-    /// Notes above what is being typed. There is no place below it to say what is going on.
-    pub(crate) fn above(paint: Paint, above: Above) -> Self {
-        Self::with(paint, false, Some(above))
-    }
-
-    fn with(paint: Paint, terminal: bool, above: Option<Above>) -> Self {
+        let erases = terminal && page.is_none() && is_clever();
         let below = Below { what: What::Nothing, shown: false, since: Instant::now() };
         Self(Arc::new(Shared {
             below: Mutex::new(below),
             changed: Condvar::new(),
             paint,
+            sink: Sink::ours().clone(),
             terminal,
+            erases,
             both: terminal && io::stdout().is_terminal(),
-            above,
+            page,
         }))
     }
 
@@ -76,8 +82,8 @@ impl Notes {
     }
 
     /// Where else than to stderr and stdout the lines go.
-    pub(crate) fn place(&self) -> Option<&Above> {
-        self.0.above.as_ref()
+    pub(crate) fn page(&self) -> Option<&Arc<Page>> {
+        self.0.page.as_ref()
     }
 
     /// Columns of a line.
@@ -85,42 +91,43 @@ impl Notes {
         columns(io::stderr()).unwrap_or(PIPE)
     }
 
-    /// Whole lines.
+    /// Rows of the terminal, if it is one.
+    pub(crate) fn rows(&self) -> Option<usize> {
+        rows(io::stderr())
+    }
+
+    /// Whole lines, broken where a terminal ends.
     pub(crate) fn line(&self, text: &str) {
-        if let Some(above) = &self.0.above {
-            return above(format!("{text}\n"));
-        }
-        let mut below = self.0.lock();
-        self.0.clear(&mut below);
-        // A stderr that is gone is nobody's to read.
-        let _ = writeln!(io::stderr(), "{text}");
-        below.since = Instant::now();
-        if let What::Question(question) = &below.what {
-            let _ = write!(io::stderr(), "{question}");
-            below.shown = self.0.terminal;
-        }
+        self.0.lines(text, false);
+    }
+
+    /// The same, to be said however far behind the reader is.
+    pub(crate) fn last_line(&self, text: &str) {
+        self.0.lines(text, true);
     }
 
     /// A line in the place of what the terminal itself has put there: the echo of Ctrl-C. In a pipe there is
     /// none, and nothing is said.
     pub(crate) fn over(&self, text: &str) {
-        if self.0.terminal {
-            self.line(&format!("\r\x1b[K{text}"));
+        match (self.0.erases, self.0.terminal) {
+            (true, _) => self.line(&format!("\r\x1b[K{text}")),
+            (false, true) => self.line(&format!("\n{text}")),
+            (false, false) => {}
         }
     }
 
     /// What somebody else wrote, as it is.
     pub(crate) fn foreign(&self, text: &str) {
-        if self.0.above.is_some() {
-            return self.line(text.strip_suffix('\n').unwrap_or(text));
+        if let Some(page) = &self.0.page {
+            return page.lines(&format!("{}\n", text.strip_suffix('\n').unwrap_or(text)));
         }
         let mut below = self.0.lock();
         if !matches!(below.what, What::Foreign) {
             self.0.clear(&mut below);
         }
-        let _ = io::stderr().write_all(text.as_bytes());
+        self.0.sink.write(Stream::Err, text.as_bytes());
         below.since = Instant::now();
-        if !matches!(below.what, What::Question(_)) {
+        if !matches!(below.what, What::Question(..)) {
             below.what = if text.ends_with('\n') { What::Nothing } else { What::Foreign };
         }
     }
@@ -143,11 +150,10 @@ impl Notes {
             return;
         }
         match (&below.what, open) {
-            (What::Question(question), false) => {
-                let _ = write!(io::stderr(), "{question}");
-                below.shown = true;
+            (What::Question(..), false) => {
+                self.0.ask_again(&mut below);
             }
-            (What::Question(_), true) => {}
+            (What::Question(..), true) => {}
             (_, true) => below.what = What::Answer,
             (_, false) => below.what = What::Nothing,
         }
@@ -155,12 +161,15 @@ impl Notes {
 
     /// While nothing arrives, says what is going on.
     pub(crate) fn busy(&self, label: &str) {
-        if !self.0.terminal {
+        if let Some(page) = &self.0.page {
+            return page.doing(Some(label));
+        }
+        if !self.0.erases {
             return;
         }
         let mut below = self.0.lock();
         match &below.what {
-            What::Question(_) | What::Answer | What::Foreign => return,
+            What::Question(..) | What::Answer | What::Foreign => return,
             What::Busy(said) if said == label => return,
             What::Nothing | What::Busy(_) => {}
         }
@@ -171,26 +180,34 @@ impl Notes {
 
     /// Nothing is going on any more.
     pub(crate) fn still(&self) {
+        if let Some(page) = &self.0.page {
+            return page.doing(None);
+        }
         let mut below = self.0.lock();
         self.0.clear(&mut below);
         below.what = What::Nothing;
     }
 
     /// Shows a question below all lines until [`Notes::still`].
-    pub(crate) fn question(&self, question: &str) {
-        if self.0.above.is_some() {
-            return self.line(question.trim_end());
-        }
+    pub(crate) fn question(&self, lines: &[String], call: &str) {
         let mut below = self.0.lock();
         self.0.clear(&mut below);
-        below.what = What::Question(question.into());
-        below.shown = self.0.terminal;
-        let _ = write!(io::stderr(), "{question}");
+        let lines = lines.iter().map(|line| self.0.broken(line) + "\n").collect::<String>();
+        self.0.sink.write(Stream::Err, format!("{lines}{call}").as_bytes());
+        below.what = What::Question(lines + call, call.into());
+        below.shown = self.0.erases;
+    }
+
+    /// Whoever is asked has entered something: what is shown of the question is history.
+    pub(crate) fn entered(&self) {
+        let mut below = self.0.lock();
+        below.shown = false;
+        below.what = What::Nothing;
     }
 
     /// From here on a thread shows what is going on.
     pub(crate) fn animate(&self) {
-        if self.0.terminal {
+        if self.0.erases {
             let shared = Arc::clone(&self.0);
             let _ = thread::Builder::new().name("agentline-status".into()).spawn(move || shared.turn());
         }
@@ -202,22 +219,55 @@ impl Shared {
         self.below.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn lines(&self, text: &str, surely: bool) {
+        if let Some(page) = &self.page {
+            let text = wrapped(text, self.width());
+            return page.lines(&format!("{text}\n"));
+        }
+        let mut below = self.lock();
+        self.clear(&mut below);
+        let text = self.broken(text) + "\n";
+        match surely {
+            true => self.sink.write_surely(Stream::Err, text.as_bytes()),
+            false => self.sink.write(Stream::Err, text.as_bytes()),
+        }
+        below.since = Instant::now();
+        self.ask_again(&mut below);
+    }
+
+    /// Shows an open question once more. Where nothing can be taken back, its last line is enough.
+    fn ask_again(&self, below: &mut Below) {
+        if let What::Question(all, last) = &below.what {
+            self.sink.write(Stream::Err, if self.erases { all } else { last }.as_bytes());
+            below.shown = self.erases;
+        }
+    }
+
+    fn broken(&self, line: &str) -> String {
+        if self.terminal { wrapped(line, self.width()).into_owned() } else { line.to_owned() }
+    }
+
+    /// Columns of a line that a terminal does not break.
+    fn width(&self) -> usize {
+        columns(io::stderr()).unwrap_or(PIPE) - 1
+    }
+
     /// Leaves the cursor at the beginning of a line.
     fn clear(&self, below: &mut Below) {
         match below.what {
             What::Answer => {
                 below.what = What::Nothing;
                 if self.both {
-                    let _ = io::stderr().write_all(b"\n");
+                    self.sink.write(Stream::Err, b"\n");
                 }
             }
             What::Foreign => {
                 below.what = What::Nothing;
-                let _ = io::stderr().write_all(b"\n");
+                self.sink.write(Stream::Err, b"\n");
             }
-            What::Nothing | What::Busy(_) | What::Question(_) => {
+            What::Nothing | What::Busy(_) | What::Question(..) => {
                 if std::mem::take(&mut below.shown) {
-                    let _ = io::stderr().write_all(b"\r\x1b[K");
+                    self.sink.write(Stream::Err, below.what.taken_back().as_bytes());
                 }
             }
         }
@@ -225,32 +275,57 @@ impl Shared {
 
     /// Draws the status line again and again while there is one, and waits for one when there is none.
     fn turn(&self) {
-        let began = Instant::now();
         let mut below = self.lock();
         loop {
             let wait = match &below.what {
                 What::Busy(label) => {
                     let quiet = below.since.elapsed();
-                    if quiet >= QUIET {
-                        self.draw(label, began.elapsed(), quiet);
+                    // A terminal that is behind gets no pictures.
+                    if quiet >= QUIET && self.sink.is_idle(Stream::Err) {
+                        self.draw(label, quiet);
                         below.shown = true;
                     }
                     FRAME
                 }
-                What::Nothing | What::Answer | What::Foreign | What::Question(_) => Duration::from_secs(3600),
+                What::Nothing | What::Answer | What::Foreign | What::Question(..) => {
+                    Duration::from_secs(3600)
+                }
             };
             below = self.changed.wait_timeout(below, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    fn draw(&self, label: &str, age: Duration, quiet: Duration) {
-        let at = usize::try_from(age.as_millis() / FRAME.as_millis()).unwrap_or_default();
-        let turning = FRAMES[at % FRAMES.len()];
+    fn draw(&self, label: &str, quiet: Duration) {
         let for_long = if quiet >= LONG { format!("  {}", span(quiet)) } else { String::new() };
-        let text = format!("{turning} {label}{for_long}");
-        let text = fit(&text, columns(io::stderr()).unwrap_or(PIPE) - 1);
-        let _ = write!(io::stderr(), "\r{}\x1b[K", In(self.paint.dim, text));
+        let text = format!("{} {label}{for_long}", turning(quiet));
+        let text = fit(&text, self.width());
+        self.sink.write(Stream::Err, format!("\r{}\x1b[K", In(self.paint.dim, text)).as_bytes());
     }
+}
+
+impl What {
+    /// What takes it off the screen again.
+    fn taken_back(&self) -> String {
+        match self {
+            Self::Question(all, _) if all.contains('\n') => {
+                format!("\r\x1b[{}A\x1b[J", all.matches('\n').count())
+            }
+            Self::Nothing | Self::Answer | Self::Foreign | Self::Busy(_) | Self::Question(..) => {
+                "\r\x1b[K".to_owned()
+            }
+        }
+    }
+}
+
+/// What turns, after so long.
+pub(super) fn turning(age: Duration) -> char {
+    let at = usize::try_from(age.as_millis() / FRAME.as_millis()).unwrap_or_default();
+    FRAMES[at % FRAMES.len()]
+}
+
+/// Whether a terminal can move its cursor: what editors and shells go by.
+pub(crate) fn is_clever() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb")
 }
 
 /// Columns of a terminal.
@@ -258,13 +333,20 @@ pub(crate) fn columns(of: impl AsFd) -> Option<usize> {
     terminal_size::terminal_size_of(of).map(|(width, _)| usize::from(width.0).max(NARROW))
 }
 
+/// Rows of a terminal.
+pub(crate) fn rows(of: impl AsFd) -> Option<usize> {
+    terminal_size::terminal_size_of(of).map(|(_, height)| usize::from(height.0).max(LOW))
+}
+
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const FRAME: Duration = Duration::from_millis(100);
 /// How long nothing must have arrived.
 const QUIET: Duration = Duration::from_millis(300);
 /// From here on it says for how long.
-const LONG: Duration = Duration::from_secs(3);
+pub(super) const LONG: Duration = Duration::from_secs(3);
 /// Columns of a terminal that is too narrow for anything.
 const NARROW: usize = 20;
+/// Rows of one that is too low for anything.
+const LOW: usize = 4;
 /// Columns where there is no terminal.
 const PIPE: usize = 80;

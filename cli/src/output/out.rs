@@ -2,31 +2,28 @@
 
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use rustix::event::{PollFd, PollFlags};
-use rustix::io::Errno;
-
-use super::notes::{Above, Notes, columns};
+use super::notes::Notes;
+use super::page::Page;
 use super::paint::end_of;
+use super::sink::{Sink, Stream};
 
 /// What is written to stdout, gathered until [`Out::flush`].
 #[derive(Default)]
 pub(crate) struct Out {
     gathered: Vec<u8>,
-    broken: Option<Errno>,
-    above: Option<Above>,
+    page: Option<Arc<Page>>,
 }
 
 impl Out {
     /// Goes where the notes go, if that is not to stderr.
     pub(crate) fn beside(notes: &Notes) -> Self {
-        Self { above: notes.place().cloned(), ..Self::default() }
+        Self { page: notes.page().cloned(), ..Self::default() }
     }
 
     pub(crate) fn write(&mut self, text: &str) {
-        if self.broken.is_none() {
-            self.gathered.extend_from_slice(text.as_bytes());
-        }
+        self.gathered.extend_from_slice(text.as_bytes());
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -37,43 +34,34 @@ impl Out {
         self.gathered.len() >= ENOUGH
     }
 
-    /// Writes all of it; waits for a slow reader, whether or not somebody made our stdout non-blocking.
+    /// Hands over all of it, and waits for no reader. Until there is room again, more is not wanted.
     ///
     /// After an error there is nothing but that error, and what is written is dropped.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        if let Some(error) = self.broken {
-            return Err(error.into());
-        }
-        if let Some(above) = &self.above {
-            if let Some(lines) = whole_lines(&mut self.gathered, columns(io::stdout())) {
-                above(lines);
-            }
-            return Ok(());
-        }
-        let stdout = rustix::stdio::stdout();
-        let mut rest = &self.gathered[..];
-        while !rest.is_empty() {
-            match rustix::io::write(stdout, rest) {
-                Ok(written) => rest = &rest[written..],
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    let _ = rustix::event::poll(&mut [PollFd::new(&stdout, PollFlags::OUT)], None);
-                }
-                Err(error) => {
-                    self.gathered = Vec::new();
-                    self.broken = Some(error);
-                    return Err(error.into());
-                }
-            }
+        self.hand_over(Sink::write)
+    }
+
+    /// The same with the last words: they are said however far behind the reader is.
+    pub(crate) fn flush_surely(&mut self) -> io::Result<()> {
+        self.hand_over(Sink::write_surely)
+    }
+
+    fn hand_over(&mut self, write: impl FnOnce(&Sink, Stream, &[u8])) -> io::Result<()> {
+        let sink = Sink::ours();
+        match &self.page {
+            _ if self.gathered.is_empty() => {}
+            Some(page) => page.answer(&self.gathered),
+            None => write(sink, Stream::Out, &self.gathered),
         }
         self.gathered.clear();
         self.gathered.shrink_to(ENOUGH);
-        Ok(())
+        sink.balance();
+        sink.failure(Stream::Out).map_or(Ok(()), Err)
     }
 }
 
 /// Takes what fills lines: those that are over, and of the last one as much as the screen is wide.
-fn whole_lines(gathered: &mut Vec<u8>, columns: Option<usize>) -> Option<String> {
+pub(super) fn whole_lines(gathered: &mut Vec<u8>, columns: Option<usize>) -> Option<String> {
     let over = gathered.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let rest = gathered.split_off(over);
     let mut lines = String::from_utf8_lossy(gathered).into_owned();
@@ -97,13 +85,14 @@ fn broken(text: &str, columns: usize) -> Option<(&str, &str)> {
     }
 }
 
-/// Writes to stdout. A reader that is gone has read enough.
+/// Writes to stdout, and waits for the reader. One that is gone has read enough.
 pub(crate) fn print(text: &str) -> ExitCode {
-    let mut out = Out::default();
-    out.write(text);
-    match out.flush() {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => ExitCode::FAILURE,
-        Ok(()) | Err(_) => ExitCode::SUCCESS,
+    let sink = Sink::ours();
+    sink.write_surely(Stream::Out, text.as_bytes());
+    sink.settle(None);
+    match sink.failure(Stream::Out) {
+        Some(error) if error.kind() != ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Some(_) | None => ExitCode::SUCCESS,
     }
 }
 
@@ -120,6 +109,8 @@ pub(crate) fn unwritten(error: &io::Error, signal: u8, notes: &Notes) -> ExitCod
     }
 }
 
+/// The exit code of an expired clock.
+pub(crate) const EXPIRED: u8 = 124;
 /// Bytes that are written even while more arrive: what a pipe holds.
 const ENOUGH: usize = 64 << 10;
 

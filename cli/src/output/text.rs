@@ -335,8 +335,8 @@ impl Screen for Text {
         let dim = self.paint().dim;
         let (mark, from) = match line.from {
             Source::Outside(_) => ("»", In(dim, " (from outside)").to_string()),
-            // It was seen when it was typed, and may be far above by now.
-            Source::Keyboard if line.waited => ("›", String::new()),
+            // It was seen when it was typed, and may be far above by now, or was never left on the screen.
+            Source::Keyboard if line.waited || self.notes.page().is_some() => ("›", String::new()),
             Source::Keyboard => return self.busy("waiting for the agent"),
         };
         let mut words: Vec<String> = line.text.lines().map(|line| plain(line).into_owned()).collect();
@@ -345,6 +345,11 @@ impl Screen for Text {
         }
         self.note(&words.join("\n  "));
         self.busy("waiting for the agent");
+    }
+
+    fn at_rest(&mut self) {
+        self.doing.clear();
+        self.notes.still();
     }
 
     fn listening(&mut self, at: &Attachment) {
@@ -361,7 +366,7 @@ impl Screen for Text {
         let paint = self.paint();
         if let Some(problem) = &finished.error {
             let unseen = self.quiet || matches!(self.stderr, Stderr::Kept(_));
-            self.notes.line(&self.advice.explain(problem, &self.name, Some(took), unseen, paint));
+            self.notes.last_line(&self.advice.explain(problem, &self.name, Some(took), unseen, paint));
         } else {
             let (mark, how) = match finished.outcome {
                 Outcome::Completed => (In(paint.dim, "◦"), "completed in"),

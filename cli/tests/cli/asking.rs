@@ -28,7 +28,7 @@ fn asked(bench: &Bench, args: &[&str], before: &str, answers: &[&str]) -> (Vec<S
 fn the_question_shows_the_real_command_and_every_option() {
     let bench = Bench::new();
     let (shown, result) = asked(&bench, &["ask"], "", &["y\n"]);
-    let question = "  ? Clean the build folder\n      $ rm -rf target && cargo build --release\n    y Allow once · a Always allow · n Reject › ";
+    let question = "      $ rm -rf target && cargo build --release\n  ? Clean the build folder\n      y  Allow once\n      a  Always allow\n      n  Reject\n    y, a or n, then Enter › ";
     assert!(shown[0].ends_with(question), "{}", shown[0]);
     let [decision] = &result["permissions"].as_array().unwrap()[..] else { panic!("{result}") };
     let told = json!([decision["decision"], decision["optionId"], decision["by"]]);
@@ -77,7 +77,45 @@ fn a_change_is_shown_before_it_is_allowed() {
     let script = bench.file("script.json", json!({"*": [{"ask": {"tool": tool}}]}).to_string());
     let agent = ["edit", "--", AGENTLINE, "demo-agent", "--script", text(&script)];
     let (shown, _) = asked(&bench, &agent, "", &["n\n"]);
-    assert!(shown[0].contains("  ? edit Write\n      /a/file\n      - two\n      + 2\n"), "{}", shown[0]);
+    assert!(shown[0].contains("      /a/file\n      - two\n      + 2\n  ? edit Write\n"), "{}", shown[0]);
+}
+
+#[test]
+fn a_long_change_is_cut_with_a_count_and_can_be_seen_whole() {
+    let bench = Bench::new();
+    let (shown, result) = asked(&bench, &["diff 160"], "", &["v\n", "n\n"]);
+    assert!(shown[0].contains("more lines of 161; v and Enter show all …\n"), "{}", shown[0]);
+    assert!(
+        shown[0].lines().count() < 30 && shown[0].contains("+ line 160 of the new text\n"),
+        "{}",
+        shown[0]
+    );
+    assert!((1..=160).all(|n| shown[1].contains(&format!("+ line {n} of the new text\n"))), "{}", shown[1]);
+    assert_eq!(result["permissions"][0]["decision"], "rejected");
+}
+
+#[test]
+fn four_options_are_four_lines_and_yes_and_no_are_among_them() {
+    let bench = Bench::new();
+    let (shown, result) = asked(&bench, &["options"], "", &["3\n"]);
+    let choices = "\
+  ? Fetch the newest release notes
+      y  Yes
+      a  Yes, and do not ask again for example.org
+      3  Yes, and do not ask again for any page in this session
+      n  No, and say what to do instead
+    y, a, 3 or n, then Enter › ";
+    assert!(shown[0].ends_with(choices), "{}", shown[0]);
+    assert_eq!(result["permissions"][0]["optionId"], "all");
+}
+
+#[test]
+fn g5_answers_without_an_end_are_a_no() {
+    let bench = Bench::new();
+    let yes = std::fs::File::open(bench.file("much", "maybe\n".repeat(1_000_000))).expect("a file");
+    let ended = done(bench.agentline(&["run", "--json", "-p", "ask", "ask"]).stdin(yes));
+    assert_eq!(ended.result()["permissions"][0]["decision"], "rejected");
+    assert!(ended.err.matches("! not an answer").count() <= 101, "{}", ended.err.len());
 }
 
 #[test]

@@ -29,10 +29,11 @@ pub(crate) fn open(bench: &Bench, args: &[&str]) -> (Running, PathBuf) {
 
 /// The same in a terminal.
 fn typed(bench: &Bench) -> (Terminal, PathBuf) {
-    let mut terminal = Terminal::new(&mut chat(bench, &[]));
-    terminal.until("agentline attach send ");
-    let peer = terminal.until(" ");
-    (terminal, bench.path("at").join(format!("{}.sock", peer.trim())))
+    let mut terminal = Terminal::sized(&mut chat(bench, &[]), 160, 50);
+    let shown = terminal.until(" \"…\"");
+    let (_, peer) = shown.split_once("agentline attach send ").expect("how to attach");
+    let peer = peer.split(' ').next().expect("a word");
+    (terminal, bench.path("at").join(format!("{peer}.sock")))
 }
 
 /// Somebody who has been let in and has said that: when this returns, it was heard.
@@ -62,88 +63,134 @@ fn a_line_from_outside_is_shown_then_answered_while_nothing_runs() {
     let bench = Bench::new();
     let (mut terminal, socket) = typed(&bench);
     let mut caller = speak(&socket, "from elsewhere");
-    terminal.until("» from elsewhere (from outside)\n");
-    terminal.until("from elsewhere\n");
-    terminal.until("◦ completed in");
+    let shown = terminal.until("◦ completed in");
+    assert!(shown.contains("» from elsewhere (from outside)\nfrom elsewhere\n◦ completed"), "{shown}");
     let answer = answer(&mut caller);
     assert_eq!(answer["result"], json!({"stopReason": "end_turn", "agenticaAnswer": "from elsewhere"}));
     terminal.types("\u{4}");
-    assert_eq!(terminal.end().code(), Some(0));
+    assert_eq!(terminal.end().0.code(), Some(0));
 }
 
 #[test]
 fn lines_that_come_during_a_turn_wait_in_the_order_they_came() {
     let bench = Bench::new();
     let (mut terminal, socket) = typed(&bench);
-    terminal.types("ask\r");
-    terminal.until("n Reject");
+    terminal.types("slow 1000\r");
+    terminal.until("⠋ waiting for the agent");
     let mut caller = speak(&socket, "first");
-    terminal.types("second\rn\r");
-    let shown = terminal.until("◦ completed in");
-    assert!(shown.contains("✗ rejected") && !shown.contains("first"), "{shown}");
-    terminal.until("» first (from outside)\n");
-    terminal.until("first\n");
+    terminal.types("second\r");
+    let shown = terminal.until("  queued: second");
+    assert!(!shown.contains("› second"), "{shown}");
+    kill_process(Pid::from_child(terminal.child()), Signal::INT).expect("it lives");
+    terminal.until("◦ cancelled after");
+    // Whoever spoke from outside waits for an answer; what was typed is given back to be said, or not.
+    terminal.until("» first (from outside)\nfirst\n◦ completed");
     assert_eq!(answer(&mut caller)["result"]["agenticaAnswer"], "first");
-    terminal.until("◦ completed in");
-    terminal.until("› second\n");
-    terminal.until("second\n");
-    terminal.until("◦ completed in");
+    let shown = terminal.until("\n› second\n");
+    assert!(!shown.contains("queued"), "{shown}");
+    terminal.types("\r");
+    terminal.until("› second\nsecond\n◦ completed");
     terminal.types("\u{4}");
-    assert_eq!(terminal.end().code(), Some(0));
+    assert_eq!(terminal.end().0.code(), Some(0));
 }
 
 #[test]
 fn a_permission_is_given_where_one_types() {
     let bench = Bench::new();
     let mut terminal = Terminal::new(&mut bench.agentline(&["chat"]));
-    terminal.until("› ");
+    terminal.until("›");
     terminal.types("ask\r");
-    let shown = terminal.until("n Reject");
-    assert!(shown.contains("? Clean the build folder\n"), "{shown}");
-    assert!(shown.contains("$ rm -rf target && cargo build --release\n"), "{shown}");
+    let shown = terminal.until("type y, a or n, then Enter\n?");
+    let question =
+        "      $ rm -rf target && cargo build --release\n  ? Clean the build folder\n      y  Allow once\n";
+    assert!(shown.contains(question), "{shown}");
     terminal.types("y\r");
-    terminal.until("✓ allowed once");
-    terminal.until("I may: the command ran.");
-    terminal.until("1 allowed");
+    let shown = terminal.until("1 allowed");
+    assert!(shown.contains("✓ allowed once") && shown.contains("I may: the command ran."), "{shown}");
     terminal.types("\u{4}");
-    assert_eq!(terminal.end().code(), Some(0));
+    assert_eq!(terminal.end().0.code(), Some(0));
 }
 
 #[test]
-fn what_was_begun_before_the_question_does_not_answer_it() {
+fn c2_nothing_typed_while_a_question_is_open_is_ever_a_prompt() {
     let bench = Bench::new();
-    let steps = json!({"later": [{"wait": 0.5}, {"ask": {"tool": {"title": "It"}}}]});
+    let mut terminal = Terminal::sized(&mut bench.agentline(&["chat"]), 80, 60);
+    terminal.until("›");
+    terminal.types("ask\r");
+    terminal.until("then Enter\n?");
+    let wrong = ["yep", "yes please", "1", "ok", ""];
+    for (at, wrong) in wrong.iter().enumerate() {
+        terminal.types(&format!("{wrong}\r"));
+        terminal.until_times("! not an answer: type y, a or n, then Enter", at + 1);
+    }
+    terminal.types("n\r");
+    terminal.until("1 rejected");
+    // What the arrow keys call back is what was said to the agent.
+    terminal.types("\u{1b}[A");
+    terminal.until("\n› ask\n");
+    terminal.types("\u{15}\u{4}");
+    let (status, shown) = terminal.end();
+    assert_eq!(status.code(), Some(0));
+    assert!(wrong[..4].iter().all(|wrong| !shown.contains(&format!("› {wrong}"))), "{shown}");
+    let history = fs::read_to_string(bench.path("home").join(".local/state/agentline/history"));
+    assert_eq!(history.expect("a history"), "\"ask\"\n");
+}
+
+#[test]
+fn c2_what_was_begun_before_the_question_does_not_answer_it_and_is_kept() {
+    let bench = Bench::new();
+    let steps = json!({"later": [{"wait": 0.3}, {"ask": {"tool": {"title": "It"}}}]});
     let script = bench.file("script.json", steps.to_string());
     let agent = ["chat", "--", AGENTLINE, "demo-agent", "--script", text(&script)];
     let mut terminal = Terminal::new(&mut bench.agentline(&agent));
-    terminal.until("› ");
+    terminal.until("›");
     terminal.types("later\ry");
-    terminal.until("n Reject");
-    terminal.types("\rn\r");
+    terminal.until("then Enter\n? y\n");
+    terminal.types("\r");
+    terminal.until("what was typed before is kept for");
+    terminal.types("n\r");
     terminal.until("✗ rejected");
-    terminal.until("› y\n");
+    terminal.until("\n› y\n");
+    terminal.types("\u{15}\u{4}");
+    assert_eq!(terminal.end().0.code(), Some(0));
+}
+
+#[test]
+fn c2_ctrl_c_gives_back_what_waits_and_starts_none_of_it() {
+    let bench = Bench::new();
+    let mut terminal = Terminal::new(&mut bench.agentline(&["chat"]));
+    terminal.until("›");
+    terminal.types("slow 1000\r");
+    terminal.until("waiting for the agent");
+    terminal.types("one\rtwo\rthree");
+    terminal.until("  queued: one\n  queued: two\n› three");
+    terminal.types("\u{3}");
+    terminal.until("◦ cancelled after");
+    let shown = terminal.until("› one\n  two\n  three");
+    assert!(!shown.contains("queued"), "{shown}");
+    // Where nothing runs, Ctrl-C takes back what is typed, and then there is nothing to take back.
+    terminal.types("\u{3}\u{3}");
+    let shown = terminal.until("◦ nothing runs; Ctrl-D leaves");
+    assert!(!shown.contains("three"), "{shown}");
     terminal.types("\u{4}");
-    assert_eq!(terminal.end().code(), Some(0));
+    assert_eq!(terminal.end().0.code(), Some(0));
 }
 
 #[test]
 fn ctrl_c_cancels_the_turn_and_ctrl_d_leaves() {
     let bench = Bench::new();
     let (mut terminal, socket) = typed(&bench);
-    let before = terminal.settings();
-    terminal.types("\u{3}");
-    terminal.until("◦ nothing runs; Ctrl-D leaves");
+    let raw = terminal.settings();
     let mut caller = speak(&socket, "slow 1000");
     terminal.until("» slow 1000 (from outside)\n");
     terminal.types("\u{3}");
     terminal.until("◦ cancelled after");
     assert_eq!(answer(&mut caller)["result"], json!({"stopReason": "cancelled"}));
     terminal.types("still here\r");
-    terminal.until("still here\n");
-    terminal.until("◦ completed in");
+    terminal.until("› still here\nstill here\n◦ completed in");
     terminal.types("\u{4}");
-    assert_eq!(terminal.end().code(), Some(0));
-    assert_ne!(before.local_modes, terminal.settings().local_modes, "it was raw while it was typed in");
+    assert_eq!(terminal.end().0.code(), Some(0));
+    assert_ne!(raw.local_modes, terminal.settings().local_modes, "it was raw while it was typed in");
     assert_eq!(fs::read_dir(bench.path("at")).expect("the folder").count(), 0);
 }
 
@@ -152,17 +199,15 @@ fn the_second_ctrl_c_does_not_wait() {
     let bench = Bench::new();
     let mut terminal = Terminal::new(&mut bench.agentline(&["chat"]));
     let before = terminal.settings();
-    terminal.until("› ");
     // Once it is answered, the session is open: what is typed is a turn at once.
     terminal.types("hello\r");
     terminal.until("◦ completed in");
     terminal.types("hang\r");
-    terminal.until("hang\n› ");
+    terminal.until("› hang\n");
     terminal.types("\u{3}");
-    // Between two lines the terminal would make a signal of it, and this one is nobody's.
-    terminal.until("◦ cancelling; Ctrl-C again ends the agent\n› ");
+    terminal.until("◦ cancelling; Ctrl-C again ends the agent\n");
     terminal.types("\u{3}");
-    assert_eq!(terminal.end().code(), Some(130));
+    assert_eq!(terminal.end().0.code(), Some(130));
     assert_eq!(before.local_modes, terminal.settings().local_modes, "the terminal is as it was");
 }
 
@@ -171,11 +216,165 @@ fn a_start_that_takes_too_long_is_ended_by_ctrl_c() {
     let bench = Bench::new();
     let mut terminal =
         Terminal::new(&mut bench.agentline(&["chat", "--", AGENTLINE, "demo-agent", "--fault", "silent"]));
-    terminal.until("› ");
+    terminal.until("›");
     terminal.types("hello\r");
-    terminal.until("hello\n› ");
+    terminal.until("  queued: hello\n");
     terminal.types("\u{3}");
-    assert_eq!(terminal.end().code(), Some(130));
+    assert_eq!(terminal.end().0.code(), Some(130));
+}
+
+#[test]
+fn c1_the_last_words_are_always_there() {
+    let bench = Bench::new();
+    // More of them: `AGENTLINE_TEST_RUNS=200 cargo test -p agentline-cli c1_`.
+    let runs = std::env::var("AGENTLINE_TEST_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(10);
+    for run in 0..runs {
+        let mut chat = bench.agentline(&["chat", "--", AGENTLINE, "demo-agent", "--fault", "exit-early"]);
+        let mut terminal = Terminal::sized(&mut chat, 120, 24);
+        let (status, shown) = terminal.end();
+        assert_eq!(status.code(), Some(5));
+        assert!(shown.contains("✗ agentline exited during initialize with code 3"), "{run}: {shown}");
+        assert!(shown.contains("stderr: Error: DEMO_API_KEY is not set"), "{run}: {shown}");
+    }
+}
+
+#[test]
+fn keys_are_told_and_commands_are_ours() {
+    let bench = Bench::new();
+    let mut terminal = Terminal::sized(&mut bench.agentline(&["chat"]), 100, 50);
+    terminal.until("◦ Enter sends · Alt-Enter: new line · Ctrl-C cancels · Ctrl-D leaves · /help\n");
+    terminal.types("/help\r");
+    terminal.until("  Ctrl-Z        stops, until fg\n");
+    terminal.types("two\u{1b}\rlines\r");
+    terminal.until("› two\n  lines\ntwo\nlines\n◦ completed in");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.end().0.code(), Some(0));
+    // And the next one knows what was typed in this one.
+    let mut again = Terminal::new(&mut bench.agentline(&["chat"]));
+    again.until("›");
+    again.types("\u{1b}[A\u{1b}[A");
+    again.until("› two\n  lines\n");
+    again.types("\u{1b}[B\u{15}\u{4}");
+    again.types("\u{15}\u{4}");
+    assert_eq!(again.end().0.code(), Some(0));
+}
+
+#[test]
+fn a_stopped_conversation_gives_the_terminal_back_and_takes_it_again() {
+    let bench = Bench::new();
+    let mut terminal = Terminal::new(&mut bench.agentline(&["chat"]));
+    terminal.until("Ctrl-D leaves");
+    let raw = terminal.settings().local_modes;
+    for open in [false, true] {
+        if open {
+            terminal.types("\u{15}ask\r");
+            terminal.until("then Enter\n?");
+        } else {
+            terminal.types("half a li");
+            terminal.until("› half a li");
+        }
+        terminal.types("\u{1a}");
+        terminal.until_stopped();
+        assert_ne!(terminal.settings().local_modes, raw);
+        terminal
+            .until_seen("nothing of ours", |all| !all.contains("› half a li") && !all.contains("then Enter"));
+        terminal.signal(Signal::CONT);
+        terminal.until(if open { "then Enter\n?" } else { "› half a li" });
+        assert_eq!(terminal.settings().local_modes, raw);
+    }
+    terminal.types("n\r");
+    terminal.until("1 rejected");
+    // A stop that nobody can catch: whoever continues us has set the terminal as he likes.
+    terminal.signal(Signal::STOP);
+    terminal.until_stopped();
+    terminal.signal(Signal::CONT);
+    terminal.types("still here\r");
+    terminal.until("› still here\nstill here\n");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.end().0.code(), Some(0));
+}
+
+#[test]
+fn a_terminal_of_another_size_is_drawn_anew() {
+    let bench = Bench::new();
+    let mut terminal = Terminal::new(&mut bench.agentline(&["chat"]));
+    terminal.until("Ctrl-D leaves");
+    terminal.resize(40, 24);
+    terminal.types("a text that is longer than forty columns are wide");
+    terminal.until("› a text that is longer than forty colu\n  mns are wide");
+    terminal.types("\u{15}\u{4}");
+    assert_eq!(terminal.end().0.code(), Some(0));
+}
+
+#[test]
+fn a_terminal_that_cannot_draw_gets_no_escapes_and_asks_all_the_same() {
+    let bench = Bench::new();
+    let mut dumb = bench.agentline(&["chat"]);
+    let mut terminal = Terminal::new(dumb.env("TERM", "dumb"));
+    terminal.types("ask\n");
+    terminal.until("y, a or n, then Enter ›");
+    terminal.types("maybe\n");
+    terminal.until("! not an answer");
+    terminal.types("y\n");
+    terminal.until("1 allowed");
+    terminal.types("\u{4}");
+    let (status, _) = terminal.end();
+    assert_eq!((status.code(), terminal.escapes()), (Some(0), 0));
+    let mut run = bench.agentline(&["run", "slow 1"]);
+    let mut terminal = Terminal::new(run.env("TERM", "dumb"));
+    let (status, _) = terminal.end();
+    assert_eq!((status.code(), terminal.escapes()), (Some(0), 0));
+}
+
+#[test]
+fn in_a_pipe_a_line_that_follows_a_question_is_its_answer() {
+    let bench = Bench::new();
+    let lines = bench.file("lines", "ask\nmaybe\ny\nhello there\nask\n");
+    let chat = done(bench.agentline(&["chat", "-p", "ask"]).stdin(fs::File::open(lines).expect("a file")));
+    assert_eq!(chat.code, Some(0), "{}", chat.err);
+    assert!(
+        chat.out.contains("I may: the command ran.") && chat.out.contains("hello there\n"),
+        "{}",
+        chat.out
+    );
+    // The end of input says no to the second one.
+    assert!(
+        chat.out.contains("I may not") && chat.err.contains("! not an answer"),
+        "{}{}",
+        chat.out,
+        chat.err
+    );
+}
+
+#[test]
+fn g5_a_line_without_an_end_is_bounded() {
+    let bench = Bench::new();
+    let zero = || fs::File::open("/dev/zero").expect("a device");
+    let chat = done(bench.agentline(&["chat"]).stdin(zero()));
+    assert_eq!(chat.code, Some(2), "{}", chat.err);
+    assert!(chat.err.contains("✗ a line of more than 4 MiB: nothing more is read"), "{}", chat.err);
+    let run = done(bench.agentline(&["run", "--json", "-p", "ask", "ask"]).stdin(zero()));
+    assert_eq!(run.result()["permissions"][0]["decision"], "rejected");
+}
+
+#[test]
+fn chat_takes_what_run_takes() {
+    let bench = Bench::new();
+    let lines = bench.file("lines", "ask\n");
+    let trace = bench.path("trace");
+    let mut chat = bench.agentline(&["chat", "-p", "allow", "--trace", text(&trace)]);
+    let chat = done(chat.stdin(fs::File::open(&lines).expect("a file")));
+    assert!(chat.out.contains("I may: the command ran."), "{}", chat.out);
+    assert!(chat.err.contains("✓ allowed once: Clean the build folder (--permission allow)"), "{}", chat.err);
+    assert!(fs::read_to_string(trace).expect("a trace").contains("session/prompt"));
+    let hang = bench.file("hang", "hang\n");
+    let mut chat = bench.agentline(&["chat", "--idle-timeout", "100ms"]);
+    let chat = done(chat.stdin(fs::File::open(&hang).expect("a file")));
+    assert_eq!(chat.code, Some(124), "{}", chat.err);
+    let mut chat = bench.agentline(&["chat", "--timeout", "200ms"]);
+    let chat = done(chat.stdin(fs::File::open(&hang).expect("a file")));
+    assert_eq!(chat.code, Some(124), "{}", chat.err);
+    assert!(chat.err.contains("✗ the conversation took longer than --timeout"), "{}", chat.err);
 }
 
 #[test]
@@ -184,9 +383,9 @@ fn a_terminal_that_goes_away_ends_the_agent() {
     let (command, witness) = bench.watched(&[AGENTLINE, "demo-agent"]);
     let command: Vec<&str> = command.iter().map(String::as_str).collect();
     let mut terminal = Terminal::new(bench.agentline(&["chat"]).args(&command));
-    terminal.until("› ");
+    terminal.until("›");
     kill_process(Pid::from_child(terminal.child()), Signal::HUP).expect("it lives");
-    assert_eq!(terminal.end().code(), Some(129));
+    assert_eq!(terminal.end().0.code(), Some(129));
     drop(witness);
 }
 

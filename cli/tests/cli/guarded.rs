@@ -40,7 +40,7 @@ fn a1_what_an_agent_runs_finds_no_terminal_and_nothing_stops() {
         if how == ["chat"] {
             terminal.types("\u{4}");
         }
-        assert_eq!(terminal.end().code(), Some(0), "{how:?}");
+        assert_eq!(terminal.end().0.code(), Some(0), "{how:?}");
         let said = fs::read_to_string(said).unwrap();
         assert!(said.contains("No such device or address"), "{how:?}: {said}");
     }
@@ -151,7 +151,10 @@ fn g9_what_another_user_could_change_is_refused_with_the_reason() {
     fs::create_dir_all(&agents).unwrap();
     let manifest = agents.join("mine.json");
     fs::write(&manifest, r#"{"id":"mine","name":"Mine","command":"/bin/cat"}"#).unwrap();
-    let list = || done(&mut bench.agentline(&["agent", "list"])).out;
+    let list = || {
+        let listed = done(&mut bench.agentline(&["agent", "list"]));
+        listed.out + &listed.err
+    };
     assert!(list().contains("mine"));
     let give = |path: &Path, to: u32| std::os::unix::fs::lchown(path, Some(to), None).unwrap();
     for path in [manifest.clone(), agents.clone(), bench.path("home").join(".botbus")] {

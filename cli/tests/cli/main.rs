@@ -4,6 +4,7 @@ mod agents;
 mod arguments;
 mod asking;
 mod attach;
+mod blocked;
 mod chat;
 mod check;
 mod clients;

@@ -21,7 +21,8 @@ use crate::rpc::RpcError;
 use crate::secret::Secret;
 
 /// What a server starts from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Config {
     /// Where to listen. The token goes beside it.
     pub socket: PathBuf,

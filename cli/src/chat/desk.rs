@@ -1,0 +1,327 @@
+//! Where one types: a text, or the answer to a question, and never one for the other.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use agentline_core::acp::client::PermissionAsked;
+use agentline_core::acp::{PermissionOutcome, RequestKey, Update};
+
+use super::editor::{Edited, Editor};
+use super::history::History;
+use super::keys::Key;
+use crate::ask::{Choice, Question};
+use crate::output::{Foot, Notes, Tools};
+
+/// What was typed.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum Typed {
+    Line(String),
+    /// The answer to a permission request.
+    Answer(RequestKey, PermissionOutcome),
+    /// Ctrl-C.
+    Interrupt,
+    /// Ctrl-D: nothing more will come.
+    End,
+    /// Ctrl-Z.
+    Suspend,
+    /// A line was so long that nothing more is read.
+    TooLong,
+    /// The terminal is gone.
+    HangUp,
+}
+
+/// What the typing thread and the others share.
+pub(crate) struct Desk {
+    notes: Notes,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    editor: Editor,
+    history: Option<History>,
+    /// The text was begun before the question was shown: it cannot be the answer.
+    old: bool,
+    /// A text that was begun before a question, until that is answered.
+    kept: Option<String>,
+    /// Lines that wait for the end of the turn.
+    waiting: VecDeque<String>,
+    turn: Turn,
+    /// The first one is shown.
+    questions: VecDeque<Question>,
+    /// What the agent said of its calls so far.
+    known: Tools,
+    input: Input,
+}
+
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Turn {
+    /// The session is not open yet.
+    Awaited,
+    None,
+    Running,
+    /// From here.
+    Cancelled,
+}
+
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Input {
+    Open,
+    /// Nothing more is typed, and what is, is ignored.
+    Ended,
+}
+
+impl Desk {
+    pub(crate) fn new(notes: Notes, history: Option<(History, Vec<String>)>) -> Arc<Self> {
+        let (history, lines) = history.map_or((None, Vec::new()), |(file, lines)| (Some(file), lines));
+        let state = State {
+            editor: Editor::new(lines),
+            history,
+            old: false,
+            kept: None,
+            waiting: VecDeque::new(),
+            turn: Turn::Awaited,
+            questions: VecDeque::new(),
+            known: Tools::default(),
+            input: Input::Open,
+        };
+        let desk = Arc::new(Self { notes, state: Mutex::new(state), changed: Condvar::new() });
+        desk.show(&desk.lock());
+        desk
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A key was pressed.
+    pub(crate) fn press(&self, key: Key) -> Option<Typed> {
+        let mut state = self.lock();
+        if state.input == Input::Ended && !matches!(key, Key::Interrupt | Key::Suspend) {
+            return None;
+        }
+        let typed = match state.editor.press(key) {
+            Edited::Changed => None,
+            Edited::Entered(text) => self.entered(&mut state, text),
+            // As in a shell, it takes back what is typed, where there is nothing else to be taken back.
+            Edited::Other(Key::Interrupt) if state.turn == Turn::None && !state.editor.text().is_empty() => {
+                state.editor.take();
+                None
+            }
+            Edited::Other(Key::Interrupt) => Some(Typed::Interrupt),
+            Edited::Other(Key::Leave) => Some(Typed::End),
+            Edited::Other(Key::Suspend) => Some(Typed::Suspend),
+            Edited::Other(_) => {
+                if let Some(page) = self.notes.page() {
+                    page.redraw(true);
+                }
+                None
+            }
+        };
+        self.show(&state);
+        typed
+    }
+
+    /// A whole line came, where no single keys do.
+    pub(crate) fn line(&self, text: String) -> Option<Typed> {
+        let mut state = self.lock();
+        if !state.questions.is_empty() {
+            self.notes.entered();
+        }
+        let typed = self.entered(&mut state, text);
+        if typed.is_none()
+            && let Some(question) = state.questions.front()
+        {
+            question.put(&self.notes);
+        }
+        typed
+    }
+
+    fn entered(&self, state: &mut State, text: String) -> Option<Typed> {
+        let Some(question) = state.questions.front() else {
+            if text.trim().is_empty() {
+                return None;
+            }
+            state.remember(&text, &self.notes);
+            return Some(Typed::Line(text));
+        };
+        if std::mem::take(&mut state.old) {
+            state.kept = Some(text);
+            self.notes.line(&format!("{}; what was typed before is kept for later", question.nudge()));
+            return None;
+        }
+        match question.choice(&text) {
+            Some(Choice::Answer(outcome)) => {
+                let request = question.request;
+                state.questions.pop_front();
+                self.next(state);
+                return Some(Typed::Answer(request, outcome));
+            }
+            Some(Choice::ShowAll) => question.show_all(&self.notes),
+            None => self.notes.line(&question.nudge()),
+        }
+        None
+    }
+
+    /// Takes news about a call.
+    pub(crate) fn learn(&self, update: &Update) {
+        self.lock().known.hear(update);
+    }
+
+    /// Asks, after all that was asked before. `Some`: nobody types any more, so this is the answer.
+    pub(crate) fn ask(&self, asked: PermissionAsked) -> Option<(RequestKey, PermissionOutcome)> {
+        let mut state = self.lock();
+        let question = Question::new(asked, &state.known);
+        if state.input == Input::Ended {
+            return Some((question.request, question.denial()));
+        }
+        state.questions.push_back(question);
+        if state.questions.len() == 1 {
+            self.put(&mut state);
+        }
+        None
+    }
+
+    /// The question is decided, by whomever.
+    pub(crate) fn decided(&self, request: RequestKey) {
+        let mut state = self.lock();
+        let shown = state.questions.front().map(|question| question.request);
+        state.questions.retain(|question| question.request != request);
+        if state.questions.front().map(|question| question.request) != shown {
+            self.next(&mut state);
+        }
+        self.show(&state);
+    }
+
+    /// The first question is no longer open.
+    fn next(&self, state: &mut State) {
+        if self.notes.page().is_none() {
+            self.notes.still();
+        }
+        if state.questions.is_empty() {
+            state.give_back();
+        } else {
+            self.put(state);
+        }
+    }
+
+    /// Shows the first question.
+    fn put(&self, state: &mut State) {
+        state.old = !state.editor.text().is_empty();
+        if let Some(question) = state.questions.front() {
+            question.show(&self.notes);
+            if self.notes.page().is_none() {
+                question.put(&self.notes);
+            }
+        }
+        self.show(state);
+    }
+
+    /// A line is about to wait, or to begin at once.
+    pub(crate) fn queue(&self, line: &str) {
+        let mut state = self.lock();
+        state.waiting.push_back(line.to_owned());
+        self.show(&state);
+    }
+
+    /// The newest line does not wait: it was refused.
+    pub(crate) fn refused(&self) {
+        let mut state = self.lock();
+        state.waiting.pop_back();
+        self.show(&state);
+    }
+
+    /// A turn begins. `typed`: with the oldest line that waited.
+    pub(crate) fn begun(&self, typed: bool) {
+        let mut state = self.lock();
+        state.turn = Turn::Running;
+        if typed {
+            state.waiting.pop_front();
+        }
+        self.show(&state);
+    }
+
+    /// Nothing runs any more.
+    pub(crate) fn rest(&self) {
+        let mut state = self.lock();
+        state.turn = Turn::None;
+        self.show(&state);
+    }
+
+    /// Whether a turn runs that nobody here has cancelled yet: it counts as cancelled from here on.
+    pub(crate) fn is_first_cancel(&self) -> bool {
+        let mut state = self.lock();
+        let is_first = state.turn == Turn::Running;
+        if is_first {
+            state.turn = Turn::Cancelled;
+        }
+        is_first
+    }
+
+    /// Lines that waited are not to be said: they are back where they were typed.
+    pub(crate) fn take_back(&self, mut lines: Vec<String>) {
+        let mut state = self.lock();
+        state.waiting.clear();
+        let text = state.editor.take();
+        if !text.is_empty() {
+            lines.push(text);
+        }
+        state.editor.set(lines.join("\n"));
+        self.show(&state);
+    }
+
+    /// Nothing more is typed. What is asked is answered with no.
+    pub(crate) fn end(&self) -> Vec<Typed> {
+        let mut state = self.lock();
+        state.input = Input::Ended;
+        let questions = state.questions.drain(..);
+        let answers = questions.map(|question| Typed::Answer(question.request, question.denial())).collect();
+        self.show(&state);
+        answers
+    }
+
+    /// Waits until the next line is wanted: nothing runs and nothing waits, or there is a question.
+    pub(crate) fn wait_until_wanted(&self) {
+        let is_busy = |state: &mut State| {
+            state.questions.is_empty() && (state.turn != Turn::None || !state.waiting.is_empty())
+        };
+        let _unlocked = self.changed.wait_while(self.lock(), is_busy);
+    }
+
+    fn show(&self, state: &State) {
+        self.changed.notify_all();
+        let Some(page) = self.notes.page() else { return };
+        let (mut question, mut input) = (Vec::new(), None);
+        if let Some(first) = state.questions.front() {
+            question = first.choices(self.notes.paint());
+            question.push(format!("    type {}", first.call()));
+        }
+        if state.input == Input::Open {
+            input = Some((state.editor.text().to_owned(), state.editor.cursor()));
+        }
+        let waits = state.turn != Turn::None;
+        let queued = state.waiting.iter().filter(|_| waits).cloned().collect();
+        page.foot(Foot { queued, question, input });
+    }
+}
+
+impl State {
+    /// Keeps a line in the history.
+    fn remember(&mut self, text: &str, notes: &Notes) {
+        self.editor.remember(text);
+        if let Some(Err(error)) = self.history.as_ref().map(|history| history.keep(text)) {
+            notes.line(&format!("! what is typed is not kept for the next time: {error}"));
+            self.history = None;
+        }
+    }
+
+    /// Gives back what was begun before a question.
+    fn give_back(&mut self) {
+        self.old = false;
+        if let Some(kept) = self.kept.take()
+            && self.editor.text().is_empty()
+        {
+            self.editor.set(kept);
+        }
+    }
+}

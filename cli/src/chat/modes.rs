@@ -1,0 +1,100 @@
+//! How the terminal is set: while one types, each key comes at once and nothing is echoed; whenever we are stopped or
+//! gone, it is as it was.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, getpgid, getpgrp, getppid, getsid, kill_current_process_group};
+use rustix::termios::{
+    InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
+use signal_hook::consts::{SIGCONT, SIGTSTP, SIGWINCH};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+
+use crate::output::{Page, Sink, Stream};
+
+/// The settings that the terminal had, and whether it has ours.
+pub(crate) struct Modes {
+    before: Termios,
+    page: Arc<Page>,
+    ours: Mutex<bool>,
+}
+
+impl Modes {
+    /// Takes the terminal, and gives it back whenever a signal stops us.
+    ///
+    /// # Errors
+    ///
+    /// Stdin is no terminal, or there is no thread to be had.
+    pub(crate) fn take(page: Arc<Page>) -> io::Result<Arc<Self>> {
+        let modes = Arc::new(Self { before: tcgetattr(io::stdin())?, page, ours: Mutex::new(false) });
+        let mut signals = Signals::new([SIGTSTP, SIGCONT, SIGWINCH])?;
+        let of = Arc::clone(&modes);
+        let obey = move || {
+            for signal in &mut signals {
+                match signal {
+                    SIGTSTP => of.stop(),
+                    SIGCONT => of.set(true),
+                    _ => of.page.redraw(false),
+                }
+            }
+        };
+        thread::Builder::new().name("agentline-terminal".into()).spawn(obey)?;
+        modes.set(true);
+        Ok(modes)
+    }
+
+    /// Ctrl-Z, which is a key like others here. Whether there is a shell to go back to.
+    pub(crate) fn suspend(&self) -> bool {
+        has_shell() && kill_current_process_group(Signal::TSTP).is_ok()
+    }
+
+    fn stop(&self) {
+        if has_shell() {
+            self.set(false);
+            // It returns when we go on.
+            let _ = emulate_default_handler(SIGTSTP);
+            self.set(true);
+        }
+    }
+
+    /// Sets the terminal as it is to be while one types, or back.
+    pub(crate) fn set(&self, on: bool) {
+        let mut ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
+        let sink = Sink::ours();
+        if on {
+            // Also when it was ours already: after a stop nobody could catch, it is the shell's.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &raw(self.before.clone()));
+            sink.write(Stream::Out, b"\x1b[?2004h");
+            self.page.park(false);
+        } else if *ours {
+            self.page.park(true);
+            sink.write_surely(Stream::Out, b"\x1b[?2004l");
+            // A terminal that takes nothing is not waited for.
+            sink.settle(Some(Instant::now() + MOMENT));
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
+        }
+        *ours = on;
+    }
+}
+
+fn raw(mut settings: Termios) -> Termios {
+    settings.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN;
+    settings.input_modes -= InputModes::ICRNL | InputModes::IXON | InputModes::INLCR | InputModes::IGNCR;
+    settings.special_codes[SpecialCodeIndex::VMIN] = 1;
+    settings.special_codes[SpecialCodeIndex::VTIME] = 0;
+    settings
+}
+
+/// Whether our parent can continue us once we are stopped. If not, a stop is for ever.
+fn has_shell() -> bool {
+    let Some(parent) = getppid() else { return false };
+    let same_session = getsid(Some(parent)).is_ok_and(|session| getsid(None) == Ok(session));
+    same_session && getpgid(Some(parent)).is_ok_and(|group| group != getpgrp())
+}
+
+/// For what is left to be shown before the terminal is given back.
+const MOMENT: Duration = Duration::from_millis(500);
