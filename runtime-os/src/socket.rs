@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 
 use crate::errno::{errno, open_error};
+use crate::trust;
 
 /// Connects, and says who listens. Never waits: a full backlog is `Busy`.
 pub(crate) fn connect(address: &Address) -> Result<(OwnedFd, Peer), OpenError> {
@@ -123,6 +124,9 @@ impl Drop for Place {
 /// Opens a directory that is ours alone, made or tightened if need be.
 fn private(path: &Path) -> Result<OwnedFd, OpenError> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    if path.parent().is_some_and(|above| trust::check(above, None).is_err()) {
+        return Err(OpenError::NotPrivate);
+    }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = || rustix::fs::open(path, flags, Mode::empty());
     let opened = match open() {

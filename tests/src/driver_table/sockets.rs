@@ -286,6 +286,16 @@ fn refusals() -> Vec<Row> {
             symlink("s", dir.join("link")).expect("a link");
             dir.join("link/sock")
         }),
+        case(
+            "g9: a directory below one that others can change is not private",
+            NotPrivate,
+            NotFound,
+            |dir| {
+                fs::create_dir_all(dir.join("open/s")).expect("a directory");
+                fs::set_permissions(dir.join("open"), fs::Permissions::from_mode(0o777)).expect("ours");
+                dir.join("open/s/sock")
+            },
+        ),
         case("a place that many share is not private", NotPrivate, NotFound, |dir| {
             fs::set_permissions(private(dir), fs::Permissions::from_mode(0o1777)).expect("a mode");
             dir.join("s/sock")
