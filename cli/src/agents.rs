@@ -1,13 +1,13 @@
 //! `agentline agent …`: what is installed, what is added, what is on.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use agentline_core::Store;
-use agentline_core::discovery::{Language, Manifest, Report, Settings};
+use agentline_core::discovery::{Language, Manifest, Origin, Reason, Report, Settings, command_line};
 use agentline_core::problem::{Kind, Phase, Problem};
+use agentline_core::{Change, Store};
+use agentline_os::look;
 use serde::Serialize;
 
 use crate::args::{Agent, Format, Global, Lang};
@@ -26,11 +26,12 @@ pub(crate) fn run(verb: &Agent, global: Global, notes: &Notes) -> Result<ExitCod
         }
         Agent::Check(args) => return Ok(check::run(args, global, notes)),
         Agent::Show { id } => return show(id, format),
-        Agent::Add { id, name, command } => add(id, name.as_deref(), command, notes)?,
+        Agent::Add { id, name, command } => add(id, name.as_deref(), command)?,
         Agent::Remove { id } => remove(id)?,
         Agent::Enable { id } => enable(id, true)?,
         Agent::Disable { id } => enable(id, false)?,
-        Agent::Default { id } => choose(id)?,
+        Agent::Default { id: Some(id) } => choose(id)?,
+        Agent::Default { id: None } => return chosen(format),
         Agent::Set { id, env } => remember(id, env)?,
     };
     Ok(done(&said, format))
@@ -111,24 +112,56 @@ fn show(id: &str, format: Format) -> Result<ExitCode, Problem> {
     Ok(output::print(&text))
 }
 
-fn add(id: &str, name: Option<&str>, command: &[String], notes: &Notes) -> Result<String, Problem> {
+/// Writes the manifest, if the agent can be used then. What is not given is as it was.
+fn add(id: &str, name: Option<&str>, command: &[String]) -> Result<String, Problem> {
     let [program, args @ ..] = command else { return Err(usage("no command")) };
+    let again = |id: &str| {
+        let words = ["agentline", "agent", "add", id, "--"].map(str::to_owned);
+        command_line(&[&words[..], command].concat())
+    };
+    if id == DEMO {
+        return Err(usage("demo is the demo agent: no other can have that id").hint(again("my-demo")));
+    }
+    let found = find::look(None)?;
+    let before = found.report.agents.iter().find(|agent| agent.id == id && agent.origin == Origin::Manifest);
     let manifest = Manifest {
         id: id.into(),
-        name: name.unwrap_or(id).into(),
+        name: name.or(before.map(|agent| &*agent.name)).unwrap_or(id).into(),
         command: Some(absolute(program)?),
         args: args.to_vec(),
-        env: BTreeMap::new(),
+        env: before
+            .and_then(|agent| agent.launch.as_ref())
+            .map(|launch| launch.env.clone())
+            .unwrap_or_default(),
     };
-    let found = find::look(None)?;
-    let store =
-        manifest.add(&found.discovery.folders).map_err(|reason| usage(reason.text(Language::English)))?;
-    carry_out(&store)?;
-    let found = find::look(None)?;
-    if let Some(problem) = found.report.problems.iter().find(|problem| problem.file == store.path) {
-        notes.line(&problem.text(Language::English));
+    let store = manifest.add(&found.discovery.folders).map_err(|reason| {
+        let problem = usage(reason.text(Language::English));
+        if reason == Reason::BadId {
+            problem.hint(again(&slug(id)))
+        } else if let Reason::ReservedId { .. } = reason {
+            problem.hint(again(&format!("my-{id}")))
+        } else {
+            problem
+        }
+    })?;
+    let Change::Put { bytes, .. } = &store.change else { return Err(usage("nothing to write")) };
+    let report = look::with_manifest(&found.discovery, &store.path, bytes.expose());
+    if let Some(problem) = report.problems.iter().find(|problem| problem.file == store.path) {
+        let why = problem.reason.text(Language::English);
+        let words = ["agentline", "agent", "add", id, "--", "/path/to/program"].map(str::to_owned);
+        let hint = command_line(&[&words[..], args].concat());
+        return Err(usage(format!("{id} is not added: {why}")).hint(hint));
     }
+    carry_out(&store)?;
     Ok(format!("{id} is added: {}", store.path.display()))
+}
+
+/// The id that somebody may have meant.
+fn slug(id: &str) -> String {
+    let letters = id.trim().chars().map(|letter| letter.to_ascii_lowercase());
+    let letters = letters.map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' });
+    let slug: String = letters.take(32).collect();
+    if slug.trim_matches('-').is_empty() { "my-agent".into() } else { slug }
 }
 
 /// A path stays good wherever we are; a bare name is searched for each time.
@@ -150,6 +183,13 @@ fn remove(id: &str) -> Result<String, Problem> {
         return Err(if is_here { problem.hint(format!("agentline agent disable {id}")) } else { problem });
     }
     carry_out(&store)?;
+    let mut settings = found.discovery.settings.clone();
+    let is_gone = || find::look(None).map(|found| found.report.agents.iter().all(|agent| agent.id != id));
+    if settings.default_agent.as_deref() == Some(id) && is_gone()? {
+        settings.default_agent = None;
+        keep(&settings, &found)?;
+        return Ok(format!("{id} is removed, and is the default no more: the demo agent is"));
+    }
     Ok(format!("{id} is removed"))
 }
 
@@ -174,15 +214,40 @@ fn choose(id: &str) -> Result<String, Problem> {
     Ok(format!("{id} runs when no agent is named"))
 }
 
+/// Shows which agent runs when none is named.
+fn chosen(format: Format) -> Result<ExitCode, Problem> {
+    #[derive(Serialize)]
+    struct Default<'a> {
+        agent: &'a str,
+        /// Whether somebody has chosen it.
+        chosen: bool,
+    }
+    let found = find::look(None)?;
+    let default = found.discovery.settings.default_agent.as_deref();
+    let agent = default.unwrap_or(DEMO);
+    Ok(output::print(&match (format, default) {
+        (Format::Json, _) => object("default", &Default { agent, chosen: default.is_some() }),
+        (Format::Text, Some(id)) => format!("{id}\n"),
+        (Format::Text, None) => format!("{DEMO} (none is chosen: agentline agent default ID)\n"),
+    }))
+}
+
 fn remember(id: &str, names: &[String]) -> Result<String, Problem> {
     let found = find::look(None)?;
     let id = known(&found, id)?;
     let mut settings = found.discovery.settings.clone();
     for name in names {
-        settings.remember_env(&id, name).map_err(|error| usage(error.to_string()))?;
+        settings.remember_env(&id, name).map_err(|error| {
+            let name = name.split('=').next().filter(|name| !name.is_empty()).unwrap_or("API_KEY");
+            usage(format!("{error}, and only the name is kept"))
+                .hint(format!("agentline agent set {id} --env {name}"))
+        })?;
     }
     keep(&settings, &found)?;
-    Ok(format!("{id} may have {} when the hub starts it", names.join(", ")))
+    Ok(format!(
+        "{id} gets {} where it is started by its id alone, as agent check does; run wants -e",
+        names.join(", ")
+    ))
 }
 
 /// An agent that is here, or one of the registry that may come back: its switches are kept.

@@ -22,16 +22,23 @@ pub(crate) struct Cli {
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Global {
     /// What stdout carries
-    #[arg(long, global = true, value_enum, default_value_t)]
+    #[arg(long, global = true, help_heading = "Everywhere", value_enum, default_value_t)]
     format: Format,
     /// Short for --format json
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Everywhere")]
     json: bool,
     /// When to colour
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Everywhere",
+        value_enum,
+        default_value_t,
+        value_name = "WHEN"
+    )]
     pub(crate) color: Color,
     /// The answer only
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = "Everywhere")]
     pub(crate) quiet: bool,
 }
 
@@ -119,10 +126,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     pub(crate) resource: Vec<PathBuf>,
     /// Choose a model
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = id)]
     pub(crate) model: Option<String>,
     /// Choose a mode
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = id)]
     pub(crate) mode: Option<String>,
     /// Set another option of the session
     #[arg(long, value_name = "OPTION=VALUE", value_parser = pair)]
@@ -131,16 +138,16 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp: Option<PathBuf>,
     /// Go on with an old session
-    #[arg(long, value_name = "ID|last")]
+    #[arg(long, value_name = "ID|last", value_parser = id)]
     pub(crate) resume: Option<String>,
     /// For the whole run, such as 10s, 5m; a bare number is seconds [default: none]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_negative_numbers = true)]
     pub(crate) timeout: Option<Duration>,
     /// For the handshake
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
     pub(crate) init_timeout: Duration,
     /// For silence during the turn [default: none]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_negative_numbers = true)]
     pub(crate) idle_timeout: Option<Duration>,
     /// For the agent's answer to a cancel
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s")]
@@ -173,7 +180,7 @@ pub(crate) struct Child {
     #[arg(last = true, value_name = "CMD", conflicts_with = "agent")]
     pub(crate) command: Vec<OsString>,
     /// An agent that `agentline agent list` shows, or `demo` [default: AGENTLINE_AGENT, else `agent default`]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = id)]
     pub(crate) agent: Option<String>,
     /// The workspace [default: the current directory]
     #[arg(short = 'C', long, value_name = "DIR")]
@@ -229,6 +236,7 @@ pub(crate) enum Agent {
     #[command(after_help = "Example: agentline agent show gemini")]
     Show {
         /// Its id, or the beginning of it
+        #[arg(value_parser = id)]
         id: String,
     },
     /// Add an agent of your own, or replace it
@@ -237,6 +245,7 @@ pub(crate) enum Agent {
     )]
     Add {
         /// Lower-case letters, digits and `-`
+        #[arg(value_parser = id)]
         id: String,
         /// The name to show [default: the id]
         #[arg(long)]
@@ -249,32 +258,37 @@ pub(crate) enum Agent {
     #[command(after_help = "Example: agentline agent remove claude-code")]
     Remove {
         /// Its id
+        #[arg(value_parser = id)]
         id: String,
     },
     /// Switch an agent on
     #[command(after_help = "Example: agentline agent enable gemini")]
     Enable {
         /// Its id
+        #[arg(value_parser = id)]
         id: String,
     },
     /// Switch an agent off
     #[command(after_help = "Example: agentline agent disable gemini")]
     Disable {
         /// Its id
+        #[arg(value_parser = id)]
         id: String,
     },
     /// Choose the agent that runs when none is named
     #[command(after_help = "Example: agentline agent default gemini")]
     Default {
-        /// Its id, or `demo`
-        id: String,
+        /// Its id, or `demo`; without, the one that is chosen is shown
+        #[arg(value_parser = id)]
+        id: Option<String>,
     },
     /// Remember a setting of an agent
     #[command(after_help = "Example: agentline agent set gemini --env GEMINI_API_KEY")]
     Set {
         /// Its id
+        #[arg(value_parser = id)]
         id: String,
-        /// A variable that it may have when the hub starts it; only the name is kept
+        /// A variable that it may have where it is started by its id alone; only the name is kept
         #[arg(long, required = true, value_name = "NAME")]
         env: Vec<String>,
     },
@@ -292,13 +306,23 @@ Examples:
 Exit codes: 0 it can be used  1 it cannot  2 usage")]
 pub(crate) struct Check {
     /// An agent that `agentline agent list` shows, or `demo`
+    #[arg(value_parser = id)]
     pub(crate) id: Option<String>,
     /// The agent's command, instead of an id
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
     /// Give it a task as well
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
+    /// For the handshake: a slow start is not a broken agent
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
+    pub(crate) init_timeout: Duration,
+    /// For opening a session
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
+    pub(crate) session_timeout: Duration,
+    /// For the task
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
+    pub(crate) timeout: Duration,
     /// The language of the texts
     #[arg(long, value_enum, default_value_t)]
     pub(crate) lang: Lang,
@@ -347,6 +371,11 @@ impl Global {
     }
 }
 
+/// A name of something, which is never nothing.
+pub(crate) fn id(text: &str) -> Result<String, &'static str> {
+    if text.trim().is_empty() { Err("is empty") } else { Ok(text.to_owned()) }
+}
+
 /// `500ms`, `10s`, `5m`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let seconds = || text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -354,7 +383,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     match span {
         Ok(Duration::ZERO) => Err("must be longer than nothing".into()),
         Ok(span) => Ok(span),
-        Err(error) => Err(error.to_string()),
+        Err(_) => Err("is no time such as 500ms, 10s or 5m".into()),
     }
 }
 

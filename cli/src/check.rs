@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use agentline_blocking::Driver;
+use agentline_core::acp::client::Timeouts;
 use agentline_core::check::{self, Line};
 use agentline_core::discovery::{Environment, Language, inherited};
 use agentline_core::problem::{Kind, Phase, Problem};
@@ -31,7 +32,7 @@ pub(crate) fn run(args: &Check, global: Global, notes: &Notes) -> ExitCode {
     let done = chosen.and_then(|mut agent| {
         let inside = agent.id.clone().map_or_else(|| agent.spec.program.clone(), OsString::from);
         agent.spec.env.push((plan::INSIDE.into(), inside.into()));
-        drive(agent.spec, args.prompt.as_deref(), &mut sheet, notes)
+        drive(agent.spec, args, &mut sheet, notes)
             .map_err(|error| Problem::new(Phase::Spawn, Kind::Internal, error.to_string()))
     });
     if let Err(problem) = done {
@@ -41,12 +42,18 @@ pub(crate) fn run(args: &Check, global: Global, notes: &Notes) -> ExitCode {
 }
 
 /// Starts the agent in a folder of its own. When this returns, both are gone.
-fn drive(agent: SpawnSpec, prompt: Option<&str>, sheet: &mut Sheet, notes: &Notes) -> io::Result<()> {
+fn drive(agent: SpawnSpec, args: &Check, sheet: &mut Sheet, notes: &Notes) -> io::Result<()> {
     guard::arm(notes);
     // A signal must not end us while the folder is there.
     let signals = Signals::catch()?;
     let folder = Scratch::new()?;
-    let mut config = check::plan(agent, folder.path(), prompt);
+    let mut config = check::plan(agent, folder.path(), args.prompt.as_deref());
+    config.client.timeouts = Timeouts {
+        initialize: Some(args.init_timeout),
+        session: Some(args.session_timeout),
+        turn: Some(args.timeout),
+        ..config.client.timeouts
+    };
     config.client.graces = plan::graces(LEAVE);
     let mut driver = Driver::<Run>::new(config)?;
     let mut end = Some(Command::Dispose);
@@ -160,7 +167,12 @@ impl<'a> Sheet<'a> {
             return;
         }
         if let Event::Finished(finished) = &event {
-            self.code = Some(check::exit_code(finished));
+            // An id that means several agents is a wrong command line.
+            let is_wrong = finished
+                .error
+                .as_ref()
+                .is_some_and(|problem| (problem.kind, problem.phase) == (Kind::Usage, Phase::Discovery));
+            self.code = Some(if is_wrong { 2 } else { check::exit_code(finished) });
         }
         match &mut self.form {
             Form::Lines(out, language) => {

@@ -14,6 +14,7 @@ mod find;
 mod guard;
 mod hub;
 mod mcp;
+mod misread;
 mod nearest;
 mod output;
 mod plan;
@@ -31,16 +32,18 @@ use std::process::ExitCode;
 
 use agentline_core::problem::Problem;
 use anstream::{AutoStream, ColorChoice};
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
+use clap::error::ErrorKind;
 use serde::Serialize;
 
 use args::{Cli, Color, Format, Verb};
 use output::{Notes, Paint, Sink, object};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let cli = match misread::parse(&words) {
         Ok(cli) => cli,
-        Err(error) => return misunderstood(&error),
+        Err(error) => return misunderstood(&error, &words),
     };
     let paint = Paint::new(match cli.global.color {
         Color::Auto => AutoStream::choice(&io::stderr()) != ColorChoice::Never,
@@ -86,20 +89,18 @@ fn report(problem: &Problem, format: Format, notes: &Notes) -> ExitCode {
 }
 
 /// Help was asked for, or the command line makes no sense.
-fn misunderstood(error: &clap::Error) -> ExitCode {
-    let wants_json = || {
-        let words: Vec<OsString> = std::env::args_os().take_while(|word| word != "--").collect();
-        let has = |one: &str| words.iter().any(|word| word == one);
-        has("--json")
-            || has("--format=json")
-            || words.windows(2).any(|two| two[0] == "--format" && two[1] == "json")
-    };
-    if error.use_stderr() && wants_json() {
-        let text = error.render().to_string();
-        let message = text.trim().trim_start_matches("error: ").to_owned();
-        return report(&prompt::usage(message), Format::Json, &Notes::new(Paint::default()));
+fn misunderstood(error: &clap::Error, words: &[OsString]) -> ExitCode {
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // A reader that is gone has read enough.
+        let _ = error.print();
+        return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
     }
-    // A reader that is gone has read enough.
-    let _ = error.print();
-    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+    let words: Vec<String> = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let ours = words.iter().take_while(|word| *word != "--");
+    let ours: Vec<&str> = ours.map(String::as_str).collect();
+    let wants_json = ours.iter().any(|word| matches!(*word, "--json" | "--format=json"))
+        || ours.windows(2).any(|two| two == ["--format", "json"]);
+    let format = if wants_json { Format::Json } else { Format::Text };
+    let colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never;
+    report(&misread::problem(error, &words), format, &Notes::new(Paint::new(colours)))
 }

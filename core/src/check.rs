@@ -16,9 +16,10 @@ use crate::acp::{ContentBlock, SessionSetup};
 use crate::discovery::{Language, plain};
 use crate::machine::{Open, SpawnSpec, Stderr};
 use crate::problem::Problem;
-use crate::subagent::{Choice, Config, Event, Finished, Outcome, Policy};
+use crate::subagent::{Config, Event, Finished, Outcome, Policy};
 
-/// What a run is to do to check an agent: in this folder, and without a prompt no more than the handshake.
+/// What a run is to do to check an agent: in this folder, it shakes hands and opens a session, since many agents want
+/// a login only then; and with a prompt it runs one turn.
 ///
 /// It is given 10 s for the handshake, 60 s for the session and 300 s for the turn; it gets no MCP servers, and
 /// whatever it asks permission for is answered `cancelled`.
@@ -37,7 +38,6 @@ pub fn plan(agent: SpawnSpec, folder: &Path, prompt: Option<&str>) -> Config {
     };
     let setup = SessionSetup::in_directory(folder.to_string_lossy());
     Config {
-        session: if prompt.is_some() { Choice::New } else { Choice::Nowhere },
         policy: Policy::Cancel,
         ..Config::new(client, setup, prompt.map(ContentBlock::text).into_iter().collect())
     }

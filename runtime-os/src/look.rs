@@ -15,7 +15,20 @@ use crate::{file, trust};
 /// The agents of this machine.
 #[must_use]
 pub fn discover(discovery: &Discovery) -> Report {
+    resolve(discovery, Snapshot::default())
+}
+
+/// The agents that there would be with this manifest and no other.
+#[must_use]
+pub fn with_manifest(discovery: &Discovery, file: &Path, bytes: &[u8]) -> Report {
     let mut seen = Snapshot::default();
+    let name = file.file_name().map(OsString::from).unwrap_or_default();
+    seen.folder(discovery.folders.manifests(), Names::Of(vec![name]));
+    seen.file(file.to_owned(), Some(bytes.to_vec()));
+    resolve(discovery, seen)
+}
+
+fn resolve(discovery: &Discovery, mut seen: Snapshot) -> Report {
     loop {
         match discovery.resolve(&seen) {
             Step::Done(report) => return report,

@@ -22,7 +22,7 @@ use agentline_core::rpc::to_json;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use crate::args::{Format, Global, duration};
+use crate::args::{Format, Global, duration, id};
 use crate::failure::explain;
 use crate::output::{self, EXPIRED, In, Notes, Sink, columns, object, plain, table};
 use crate::prompt::usage;
@@ -56,6 +56,7 @@ Exit codes: 0 answered, 1 not answered in time or refused, 2 usage, 3 no such se
 #[derive(Debug, Args)]
 pub(crate) struct To {
     /// Its peer id or the beginning of it, its name, its socket, or `-` for a notify event on stdin
+    #[arg(value_parser = id)]
     peer: String,
     /// Where its token is [default: beside its socket]
     #[arg(long, value_name = "FILE")]

@@ -34,9 +34,50 @@ fn an_agent_is_added_run_switched_and_removed() {
     let off = done(&mut bench.agentline(&["run", "--json", "hi"]));
     assert_eq!((off.code, &off.result()["error"]["hint"]), (Some(3), &json!("agentline agent enable mine")));
     say(&bench, &["agent", "enable", "mine"]);
-    assert_eq!(say(&bench, &["agent", "remove", "mine"]), "mine is removed\n");
+    assert!(say(&bench, &["agent", "remove", "mine"]).starts_with("mine is removed, "));
     let again = done(&mut bench.agentline(&["agent", "remove", "mine"]));
     assert_eq!(again.code, Some(3), "{again:?}");
+}
+
+#[test]
+fn to_add_again_keeps_what_is_not_given_and_to_remove_clears_the_default() {
+    let bench = Bench::new();
+    assert!(say(&bench, &["agent", "default"]).starts_with("demo (none is chosen"));
+    say(&bench, &["agent", "add", "mine", "--name", "My Agent", "--", AGENTLINE, "demo-agent"]);
+    say(&bench, &["agent", "add", "mine", "--", AGENTLINE]);
+    let row = format!("mine\tMy Agent\tmanifest\tenabled\t{AGENTLINE}\n");
+    assert_eq!(say(&bench, &["agent", "list"]), row);
+    say(&bench, &["agent", "default", "mine"]);
+    assert_eq!(say(&bench, &["agent", "default"]), "mine\n");
+    assert!(say(&bench, &["agent", "remove", "mine"]).contains("the default no more"));
+    assert!(say(&bench, &["agent", "default"]).starts_with("demo "));
+    assert_eq!(done(&mut bench.agentline(&["run", "-q", "hi"])).out, "hi\n");
+}
+
+#[test]
+fn what_cannot_be_used_is_not_added() {
+    let bench = Bench::new();
+    for (id, command, said, hint) in [
+        (
+            "mine",
+            "no-such-program",
+            "mine is not added: command not found",
+            "agent add mine -- /path/to/program",
+        ),
+        (
+            "mine",
+            "/no/such/program",
+            "mine is not added: command does not",
+            "agent add mine -- /path/to/program",
+        ),
+        ("demo", AGENTLINE, "demo is the demo agent", "agent add my-demo -- "),
+        ("Bad Id", AGENTLINE, "lower-case", "agent add bad-id -- "),
+        ("claude", AGENTLINE, "built into BotBus", "agent add my-claude -- "),
+    ] {
+        let ended = done(&mut bench.agentline(&["agent", "add", id, "--", command]));
+        assert!(ended.code == Some(2) && ended.err.contains(said) && ended.err.contains(hint), "{ended:?}");
+        assert!(!bench.path("home/.botbus").exists());
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod guarded;
 mod hub_call;
 mod inputs;
 mod leaving;
+mod mistakes;
 mod rig;
 mod shown;
 mod terminal;

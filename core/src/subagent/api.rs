@@ -27,7 +27,7 @@ pub struct Config {
     /// What to set before the prompt, in order.
     #[serde(default)]
     pub settings: Vec<Setting>,
-    /// The task. A resource becomes a link where the agent takes links only.
+    /// The task. Empty, the run is over when the session is open. A resource becomes a link where the agent takes links only.
     pub prompt: Vec<ContentBlock>,
     /// Who answers permission requests.
     #[serde(default)]

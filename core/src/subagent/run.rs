@@ -398,6 +398,10 @@ impl Run {
     fn apply(&mut self, now: Now) {
         let State::Applying(settings) = &mut self.state else { return };
         let command = match settings.next(STEP) {
+            None if self.prompt.is_empty() => {
+                self.finish(Ending::plain(Outcome::Completed));
+                return self.shut_down(now);
+            }
             None => {
                 let session = settings.session.clone();
                 self.state = State::Running(session.clone());

@@ -294,15 +294,15 @@ fn each_step_has_its_own_clock_to_the_second() {
 }
 
 #[test]
-fn without_a_prompt_the_handshake_is_all() {
-    let hand = checked(None, &[Opens, Says(GREETING), Exits(Exit::Code(0))]);
-    assert!(!hand.wrote.contains("session/new"), "{}", hand.wrote);
+fn c7_without_a_prompt_a_session_is_opened_and_not_prompted() {
+    let hand = checked(None, &[Opens, Says(GREETING), Says(SESSION), Exits(Exit::Code(0))]);
+    assert!(hand.wrote.contains("session/new") && !hand.wrote.contains("session/prompt"), "{}", hand.wrote);
     let finished = hand.finished().expect("a result");
     assert_eq!(check::exit_code(finished), 0);
     assert_eq!(check::failure(finished, Language::English), "");
     assert_eq!(
         printed(&hand, Language::English),
-        "protocol version: 1\nloadSession: no\nimages: no\nsession/list: no\nlogin methods: 2\n"
+        "protocol version: 1\nloadSession: no\nimages: no\nsession/list: no\nlogin methods: 2\nsession: s\n"
     );
     assert!(matches!(hand.events.last(), Some(Event::Closed(_))));
 }
@@ -354,7 +354,7 @@ fn tools_and_permissions_are_a_line_each_and_any_word_at_the_end_is_good_enough(
 #[test]
 fn programs_get_the_same_as_objects() {
     let command = ["/bin/agent".to_owned(), "--acp".to_owned()];
-    let hand = checked(None, &[Opens, Says(GREETING), Exits(Exit::Code(0))]);
+    let hand = checked(None, &[Opens, Says(GREETING), Says(SESSION), Exits(Exit::Code(0))]);
     let ready =
         hand.events.iter().find_map(|event| if let Event::Ready(ready) = event { Some(ready) } else { None });
     let ready = ready.expect("a handshake");
