@@ -90,6 +90,24 @@ fn the_keyboard_cancels_a_turn_from_outside() {
 }
 
 #[test]
+fn c2_typed_lines_that_wait_can_be_taken_back() {
+    let mut room = Room::quiet(Policy::Ask, true);
+    room.types("ask first");
+    room.types("say second");
+    let (_, heard) = room.caller("say third");
+    room.types("say fourth");
+    room.news();
+    room.command(Command::Recall);
+    assert_eq!(room.news(), ["taken back: say second, say fourth"]);
+    assert_eq!(room.recalled(), ["say second", "say fourth"]);
+    room.command(Command::Recall);
+    room.decides("yes");
+    let news = room.news();
+    assert_eq!(news[news.len() - 3..], ["» say third (waited)", "third", "Completed"]);
+    assert_eq!(answer(&heard), ended("third"));
+}
+
+#[test]
 fn who_does_not_wait_for_the_end_of_a_cancelled_turn_leaves() {
     let mut room = Room::quiet(Policy::Ask, false);
     room.types("deaf");

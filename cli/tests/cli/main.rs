@@ -15,5 +15,6 @@ mod inputs;
 mod leaving;
 mod mistakes;
 mod rig;
+mod screens;
 mod shown;
 mod terminal;

@@ -130,6 +130,14 @@ impl Terminal {
         self.escapes
     }
 
+    /// Whether anything on the screen has a colour, or is bold or dim.
+    pub(crate) fn is_coloured(&self) -> bool {
+        let screen = self.model.screen();
+        let (rows, columns) = screen.size();
+        let cells = (0..rows).flat_map(|row| (0..columns).filter_map(move |column| screen.cell(row, column)));
+        cells.into_iter().any(|cell| cell.fgcolor() != vt100::Color::Default || cell.bold() || cell.dim())
+    }
+
     /// How the terminal is set.
     pub(crate) fn settings(&self) -> Termios {
         tcgetattr(&self.screen).expect("settings")
