@@ -77,6 +77,8 @@ pub(crate) enum Verb {
     Hub(crate::hub::Hub),
     /// Be a scripted agent on stdin and stdout
     DemoAgent(DemoAgent),
+    /// A scripted Galley runner, for trying out hosts
+    DemoRunner(DemoRunner),
     /// See off the agents of the process that started us, when it has died
     #[command(hide = true, after_help = "Example: none. It is started by each command that starts an agent.")]
     Guardian,
@@ -348,6 +350,31 @@ pub(crate) struct DemoAgent {
     /// Misbehave, for tests of clients
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) fault: Option<crate::demo::Fault>,
+}
+
+/// A scripted runner that speaks Galley's runner protocol on stdin and stdout. No model, no key.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Messages: code, patch, read, ask, fail, history, where, slow N, crash N, hang; anything else is echoed.")]
+pub(crate) struct DemoRunner {
+    /// Where the agent's repository would be
+    #[arg(long, value_name = "DIR")]
+    pub(crate) ga_path: PathBuf,
+    /// The name of the session; each event repeats it
+    #[arg(long, value_name = "ID")]
+    pub(crate) session_id: String,
+    /// The working directory that it tells
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// The project's folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace_root: Option<PathBuf>,
+    /// The model to begin with, by its place in the list
+    #[arg(long, value_name = "N", default_value_t)]
+    pub(crate) llm_no: u32,
+    /// The model to begin with, by name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) llm_name: Option<String>,
 }
 
 impl Run {

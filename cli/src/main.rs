@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         Verb::Attach(verb) => attach::run(verb, cli.global, &notes),
         Verb::Hub(verb) => hub::run(verb, cli.global, &notes),
         Verb::DemoAgent(args) => demo::serve(args),
+        Verb::DemoRunner(args) => demo::runner::serve(args, &notes),
         Verb::Guardian => guard::serve(),
         Verb::Completions { shell } => {
             let mut script = Vec::new();

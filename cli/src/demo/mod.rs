@@ -2,6 +2,7 @@
 
 mod fault;
 mod player;
+pub(crate) mod runner;
 mod script;
 
 pub(crate) use fault::Fault;
