@@ -1,4 +1,5 @@
 //! A desktop on both runtimes drives the real `agentline demo-runner`.
+#![expect(clippy::wildcard_enum_match_arm, reason = "a flow is about few of the events")]
 
 use std::process::Command as Kill;
 
@@ -36,7 +37,6 @@ fn play<R: Runtime>(config: Config, mut answer: impl FnMut(&Event) -> Vec<Comman
     let mut told = Vec::new();
     R::run::<Desktop>(config, vec![], |event, say| {
         say.extend(answer(&event));
-        #[expect(clippy::wildcard_enum_match_arm, reason = "the others are not what these flows are about")]
         told.push(match event {
             Event::Ready(ready) => format!("ready {}", ready.llm_name),
             Event::TurnStarted(start) => format!("step {}", start.turn_index),
