@@ -26,7 +26,7 @@ impl<M: Machine> Driver<M> {
         Ok(match runtime {
             Runtime::Blocking => Self::Blocking(agentline_blocking::Driver::new(config)?),
             Runtime::Smol => {
-                let (events, driver) = agentline_smol::spawn(config);
+                let (events, driver) = agentline_smol::spawn(config)?;
                 Self::Smol(events, Box::new(driver))
             }
         })

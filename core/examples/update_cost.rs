@@ -9,7 +9,7 @@ use agentline_core::{Heard, Input, LinkId, Machine, Now, Open, Output, Peer, Tag
 fn main() {
     let wanted: usize = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(100_000);
     let now = Now::default();
-    let mut client = Client::new(now, client::Config::new(Open::Given));
+    let mut client = Client::new(now, client::Config::new(Open::Given(0)));
     let say = |client: &mut Client, heard| client.handle(now, Input::Link(LinkId::FIRST, heard));
     say(&mut client, Heard::Opened(Peer::default()));
     say(&mut client, Heard::Bytes(b"{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{\"protocolVersion\":1}}\n"));

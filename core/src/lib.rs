@@ -43,7 +43,7 @@
 //! }
 //!
 //! let now = Now::default();
-//! let mut client = Client::new(now, client::Config::new(Open::Given));
+//! let mut client = Client::new(now, client::Config::new(Open::Given(0)));
 //! let mut agent = Agent::new(now, agent::Config::on_stdio());
 //! let mut answer = String::new();
 //! loop {

@@ -77,8 +77,11 @@ impl Lines {
     /// Clears the carry after the line in it was lent out.
     fn take_back(&mut self) {
         if std::mem::take(&mut self.lent) {
-            self.carry.clear();
-            self.carry.shrink_to(KEPT);
+            if self.carry.capacity() > KEPT {
+                self.carry = Vec::new();
+            } else {
+                self.carry.clear();
+            }
         }
     }
 
@@ -162,10 +165,10 @@ impl Feed<'_> {
                 }
             } else {
                 self.lines.keep(piece);
+                self.lines.lent = true;
                 if is_blank(content(&self.lines.carry)) {
-                    self.lines.carry.clear();
+                    self.lines.take_back();
                 } else {
-                    self.lines.lent = true;
                     return line(&self.lines.carry, &mut self.lines.begun);
                 }
             }
@@ -255,8 +258,8 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 const HEADER: &str = "content-length:";
 /// Bytes of a line over the limit that are lent: room for the longest id and what stands before it.
 const START: usize = 4 << 10;
-/// Capacity that survives a line: what one read usually leaves over.
-const KEPT: usize = 64 << 10;
+/// Capacity that survives a line: what one read leaves over of lines as most are. An idle link keeps no more.
+const KEPT: usize = 2 << 10;
 
 #[cfg(test)]
 mod tests {

@@ -133,7 +133,7 @@ impl Link {
     ) -> Self {
         let life = match how {
             Open::Spawn(_) => Life::Unborn,
-            Open::Given => Life::Given,
+            Open::Given(_) => Life::Given,
             Open::Connect(_) | Open::Listen(_) | Open::Accept(_) => Life::Stream,
         };
         out.act(id, Action::Open(how.clone()));
@@ -597,14 +597,15 @@ impl Link {
     }
 
     fn keep_stderr(&mut self, bytes: &[u8]) {
+        let bytes = bytes.get(bytes.len().saturating_sub(self.stderr_tail)..).unwrap_or_default();
+        let over = (self.stderr.len() + bytes.len()).saturating_sub(self.stderr_tail);
+        self.stderr.drain(..over.min(self.stderr.len()));
+        self.stderr.reserve_exact(bytes.len());
         self.stderr.extend_from_slice(bytes);
-        if self.stderr.len() > self.stderr_tail {
-            let mut cut = self.stderr.len() - self.stderr_tail;
+        if self.stderr.len() >= self.stderr_tail {
             // Text must not begin inside a character.
-            while self.stderr.get(cut).is_some_and(|byte| byte & 0xC0 == 0x80) {
-                cut += 1;
-            }
-            self.stderr.drain(..cut);
+            let inside = self.stderr.iter().take_while(|byte| **byte & 0xC0 == 0x80).count();
+            self.stderr.drain(..inside);
         }
     }
 }

@@ -373,8 +373,9 @@ pub enum Open {
     Listen(Address),
     /// Take the next connection of that listener.
     Accept(LinkId),
-    /// A stream that the driver has already: our own stdin and stdout, or one of the embedder's.
-    Given,
+    /// A stream that the driver has already, by the number that it was given with: our own stdin and stdout, or one of the
+    /// embedder's. Each can be opened once.
+    Given(u32),
 }
 
 impl Open {
@@ -533,6 +534,6 @@ impl<E> Outputs<E> {
         output
     }
 
-    /// Outputs that an empty queue keeps room for.
-    const KEPT: usize = 1024;
+    /// Outputs that an empty queue keeps room for: those of one message and its answer.
+    const KEPT: usize = 16;
 }

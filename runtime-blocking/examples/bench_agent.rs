@@ -9,7 +9,7 @@ use agentline_core::acp::{Agent, agent};
 fn main() -> std::io::Result<()> {
     let batches = std::env::args().any(|arg| arg == "batch");
     let mut traffic = common::Traffic::default();
-    let mut driver = Driver::<Agent>::with_given(agent::Config::on_stdio(), Given::stdio())?;
+    let mut driver = Driver::<Agent>::with_given(agent::Config::on_stdio(), [Given::stdio()])?;
     while let Some(event) = driver.next() {
         let done = if batches {
             driver.batch(|batch| traffic.on(event, |command| batch.command(command)))

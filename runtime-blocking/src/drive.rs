@@ -1,26 +1,36 @@
 //! The loop: hand out what the machine said, feed it what is ready, wait.
 
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
 
 use agentline_core::{Machine, Refused};
-use agentline_os::{Batch, Given, Token, Way};
+use agentline_os::{Alert, Batch, Engine, Given, Poller, Round, Shared};
 
-use crate::handle::{Handle, Shared};
-use crate::poll::Poller;
+/// Commands a machine from any thread.
+pub type Handle<M> = agentline_os::Handle<M, Waiting>;
 
 /// A machine with its links, driven by whoever asks it for the next event.
 ///
 /// Nothing is read while an event is not yet taken, so a slow application slows its peers down and no queue
 /// grows. Dropped, it kills what children there are, with their groups.
 pub struct Driver<M: Machine> {
-    shared: Arc<Shared<M>>,
-    ready: VecDeque<(Token, Way)>,
-    /// The last event was taken, and the next one not yet asked for.
-    away: bool,
-    buffer: Box<[u8]>,
+    shared: Arc<Shared<M, Waiting>>,
+    poller: Poller,
+    round: Round,
+}
+
+/// Whether the driver waits, and has to hear of what others did.
+pub struct Waiting {
+    poller: Poller,
+    waits: bool,
+}
+
+impl Alert for Waiting {
+    fn alert<M: Machine>(&mut self, _: &mut Engine<M>) {
+        if std::mem::take(&mut self.waits) {
+            self.poller.notify();
+        }
+    }
 }
 
 impl<M: Machine> Driver<M> {
@@ -30,25 +40,19 @@ impl<M: Machine> Driver<M> {
     ///
     /// The system has no descriptor left.
     pub fn new(config: M::Config) -> io::Result<Self> {
-        Self::start(config, None)
+        Self::with_given(config, [])
     }
 
-    /// Starts a machine that opens a link to a stream which is there already.
+    /// Starts a machine that opens links to streams which are there already: the first is number 0.
     ///
     /// # Errors
     ///
     /// The system has no descriptor left.
-    pub fn with_given(config: M::Config, given: Given) -> io::Result<Self> {
-        Self::start(config, Some(given))
-    }
-
-    fn start(config: M::Config, given: Option<Given>) -> io::Result<Self> {
-        Ok(Self {
-            shared: Arc::new(Shared::new(config, given)?),
-            ready: VecDeque::new(),
-            away: false,
-            buffer: vec![0; READ].into(),
-        })
+    pub fn with_given(config: M::Config, given: impl IntoIterator<Item = Given>) -> io::Result<Self> {
+        let engine = Engine::with_given(config, given)?;
+        let poller = engine.poller();
+        let waiting = Waiting { poller: poller.clone(), waits: false };
+        Ok(Self { shared: Arc::new(Shared::new(engine, waiting)), poller, round: Round::default() })
     }
 
     /// A way to command the machine from elsewhere.
@@ -77,16 +81,6 @@ impl<M: Machine> Driver<M> {
     pub fn batch<T>(&self, commands: impl FnOnce(&mut Batch<'_, M>) -> T) -> T {
         self.shared.batch(commands)
     }
-
-    /// The only wait. Whatever is ready comes before the deadline, however late we are.
-    fn wait(&mut self, until: Option<Instant>) {
-        if self.shared.poller.wait(&mut self.ready, until).is_err() {
-            // Nothing would ever be heard again.
-            self.shared.seat().engine.abandon();
-        } else if self.ready.is_empty() {
-            self.shared.seat().engine.tick();
-        }
-    }
 }
 
 /// Events until the machine has ended.
@@ -96,26 +90,25 @@ impl<M: Machine> Iterator for Driver<M> {
     fn next(&mut self) -> Option<M::Event> {
         loop {
             let mut seat = self.shared.seat();
-            seat.waiting = false;
             if let Some(event) = seat.engine.told() {
-                self.away = true;
                 return Some(event);
-            }
-            if std::mem::take(&mut self.away) {
-                seat.engine.back();
-                continue;
             }
             if seat.engine.is_over() {
                 return None;
             }
-            if let Some((token, way)) = self.ready.pop_front() {
-                seat.engine.ready(token, way, &mut self.buffer);
-            } else {
+            if self.round.is_empty() {
                 let until = seat.engine.deadline();
-                seat.waiting = true;
+                seat.alert.waits = true;
                 drop(seat);
-                self.wait(until);
+                // The only wait.
+                let waited = self.poller.wait(&mut self.round, until);
+                seat = self.shared.seat();
+                seat.alert.waits = false;
+                if waited.is_err() {
+                    seat.engine.abandon();
+                }
             }
+            seat.engine.turn(&mut self.round);
         }
     }
 }
@@ -125,6 +118,3 @@ impl<M: Machine> Drop for Driver<M> {
         self.shared.seat().engine.abandon();
     }
 }
-
-/// Bytes of one read: what a pipe holds.
-const READ: usize = 64 << 10;

@@ -14,8 +14,6 @@
 //! ```
 
 mod drive;
-mod handle;
-mod poll;
 mod subagent;
 
 /// The examples of the README are tested here, where they compile.
@@ -24,6 +22,5 @@ mod subagent;
 struct Readme;
 
 pub use agentline_os::{Batch, Given, Providers, guardian};
-pub use drive::Driver;
-pub use handle::Handle;
+pub use drive::{Driver, Handle};
 pub use subagent::Subagent;

@@ -19,8 +19,7 @@ use agentline_core::Closed;
 use agentline_core::acp::Fault;
 use agentline_core::subagent::{Command, Config, Event, Finished, Run};
 
-use crate::drive::Driver;
-use crate::handle::Handle;
+use crate::drive::{Driver, Handle};
 
 /// A task that was given to a child. Dropped, it is [disposed of](Subagent::dispose), which takes as long as
 /// the configured graces at most.

@@ -8,24 +8,27 @@ use agentline_core::{Action, Heard, LinkId, Open, OpenError, Peer, SpawnSpec};
 
 use crate::errno::{errno, open_error};
 use crate::given::{Given, Output};
+use crate::poll::{Polled, Poller};
 use crate::process;
 use crate::socket::{self, Place};
 use crate::stream::{Outlet, Process, Sink, Stream};
-use crate::watch::{End, Source, Token, Watch, Way};
+use crate::watch::{End, Token, Way};
 
 /// The links that are open, and what the machine has to be told about them.
-pub(crate) struct Io<W: Watch> {
-    watch: W,
-    ports: BTreeMap<LinkId, Port<W::Source>>,
+pub(crate) struct Io {
+    poller: Poller,
+    ports: BTreeMap<LinkId, Port>,
+    /// What each waits for may have changed.
+    touched: Vec<LinkId>,
     answers: VecDeque<(LinkId, Heard<'static>)>,
-    given: Option<Given>,
+    given: BTreeMap<u32, Given>,
 }
 
-enum Port<S> {
-    Stream(Stream<S>),
+enum Port {
+    Stream(Stream),
     Listener {
         _place: Place,
-        socket: S,
+        socket: Polled,
         taker: Option<LinkId>,
     },
     /// Waits for a connection of that listener.
@@ -34,9 +37,29 @@ enum Port<S> {
     },
 }
 
-impl<W: Watch> Io<W> {
-    pub(crate) fn new(watch: W, given: Option<Given>) -> Self {
-        Self { watch, ports: BTreeMap::new(), answers: VecDeque::new(), given }
+impl Io {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            poller: Poller::new()?,
+            ports: BTreeMap::new(),
+            touched: Vec::new(),
+            answers: VecDeque::new(),
+            given: BTreeMap::new(),
+        })
+    }
+
+    pub(crate) fn poller(&self) -> Poller {
+        self.poller.clone()
+    }
+
+    /// A stream for the link that is opened as given by that number.
+    pub(crate) fn give(&mut self, number: u32, given: Given) {
+        self.given.insert(number, given);
+    }
+
+    /// How many links there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ports.len()
     }
 
     /// Does it, as far as it can be done without waiting.
@@ -52,14 +75,17 @@ impl<W: Watch> Io<W> {
                 if let Some(Port::Stream(stream)) = self.ports.get_mut(&link) {
                     let answer = stream.perform(action);
                     self.answers.extend(answer.map(|heard| (link, heard)));
-                    self.arm(link);
+                    self.touched.push(link);
                 }
             }
         }
     }
 
-    /// What an action came to at once.
+    /// What an action came to at once. `None`: all is done that could be, and the rest is waited for.
     pub(crate) fn answer(&mut self) -> Option<(LinkId, Heard<'static>)> {
+        if self.answers.is_empty() {
+            self.await_all();
+        }
         self.answers.pop_front()
     }
 
@@ -74,7 +100,7 @@ impl<W: Watch> Io<W> {
             Port::Stream(stream) => {
                 let heard = stream.ready(end, way, buffer);
                 if heard == Some(Heard::Eof) {
-                    let watch = |fd| self.watch.watch(fd, Token { link, end: End::Exit });
+                    let watch = |fd| self.poller.watch(fd, Token { link, end: End::Exit });
                     self.answers.extend(stream.await_hang_up(watch).map(|heard| (link, heard)));
                 }
                 heard.map(|heard| (link, heard))
@@ -85,13 +111,14 @@ impl<W: Watch> Io<W> {
             }
             Port::Listener { .. } | Port::Accepting { .. } => None,
         };
-        self.arm(link);
+        self.touched.push(link);
         heard
     }
 
     /// Closes everything.
     pub(crate) fn clear(&mut self) {
         self.ports.clear();
+        self.touched.clear();
         self.answers.clear();
     }
 
@@ -100,16 +127,16 @@ impl<W: Watch> Io<W> {
             Open::Spawn(spec) => self.spawn(link, &spec)?,
             Open::Connect(address) => {
                 let (socket, peer) = socket::connect(&address)?;
-                let socket = self.watch.watch(socket, Token { link, end: End::Main });
-                (Port::Stream(Stream::socket(socket.map_err(shortage)?)), peer)
+                let socket = self.poller.watch(socket, Token { link, end: End::Main });
+                (Port::Stream(Stream::socket(socket)), peer)
             }
             Open::Listen(address) => {
                 let (socket, place) = socket::listen(&address)?;
-                let socket = self.watch.watch(socket, Token { link, end: End::Main }).map_err(shortage)?;
+                let socket = self.poller.watch(socket, Token { link, end: End::Main });
                 (Port::Listener { _place: place, socket, taker: None }, Peer::default())
             }
             Open::Accept(listener) => return self.accept(link, listener),
-            Open::Given => (self.take_given(link)?, Peer::default()),
+            Open::Given(number) => (self.take_given(link, number)?, Peer::default()),
         };
         self.answers.push_back((link, Heard::Opened(peer)));
         if let Port::Stream(stream) = &port
@@ -118,18 +145,18 @@ impl<W: Watch> Io<W> {
             self.answers.push_back((link, Heard::Eof));
         }
         self.ports.insert(link, port);
-        self.arm(link);
+        self.touched.push(link);
         Ok(())
     }
 
-    fn spawn(&self, link: LinkId, spec: &SpawnSpec) -> Result<(Port<W::Source>, Peer), OpenError> {
+    fn spawn(&self, link: LinkId, spec: &SpawnSpec) -> Result<(Port, Peer), OpenError> {
         let spawned = process::spawn(spec)?;
         let pid = spawned.child.pid();
-        let watch = |fd, end| self.watch.watch(fd, Token { link, end }).map_err(shortage);
-        let stdout = watch(spawned.stdout, End::Main)?;
-        let stdin = Outlet::Idle(Sink::Own(watch(spawned.stdin, End::Out)?));
-        let stderr = spawned.stderr.map(|fd| watch(fd, End::Stderr)).transpose()?;
-        let process = Process::new(spawned.child, stderr, watch(spawned.exit, End::Exit)?);
+        let watch = |fd, end| self.poller.watch(fd, Token { link, end });
+        let stdout = watch(spawned.stdout, End::Main);
+        let stdin = Outlet::Idle(Sink::Own(watch(spawned.stdin, End::Out)));
+        let stderr = spawned.stderr.map(|fd| watch(fd, End::Stderr));
+        let process = Process::new(spawned.child, stderr, watch(spawned.exit, End::Exit));
         let stream = Stream::new(Some(stdout), stdin, Some(process), None);
         Ok((Port::Stream(stream), Peer { pid, uid: Some(rustix::process::geteuid().as_raw()) }))
     }
@@ -143,7 +170,7 @@ impl<W: Watch> Io<W> {
         self.ports.insert(link, Port::Accepting { listener: from });
         let heard = self.accepted(link, accepted);
         self.answers.extend(heard.map(|heard| (link, heard)));
-        self.arm(from);
+        self.touched.push(from);
         Ok(())
     }
 
@@ -152,30 +179,28 @@ impl<W: Watch> Io<W> {
         link: LinkId,
         accepted: Result<Option<(OwnedFd, Peer)>, OpenError>,
     ) -> Option<Heard<'static>> {
-        let watched = accepted.transpose()?.and_then(|(socket, peer)| {
-            let socket = self.watch.watch(socket, Token { link, end: End::Main }).map_err(shortage)?;
-            Ok((socket, peer))
-        });
+        let accepted = accepted.transpose()?;
         self.close(link);
-        Some(match watched {
+        Some(match accepted {
             Ok((socket, peer)) => {
+                let socket = self.poller.watch(socket, Token { link, end: End::Main });
                 self.ports.insert(link, Port::Stream(Stream::socket(socket)));
-                self.arm(link);
+                self.touched.push(link);
                 Heard::Opened(peer)
             }
             Err(error) => Heard::OpenFailed(error),
         })
     }
 
-    fn take_given(&mut self, link: LinkId) -> Result<Port<W::Source>, OpenError> {
-        let given = self.given.take().ok_or(OpenError::Unsupported)?.open().map_err(shortage)?;
-        let watch = |fd, end| self.watch.watch(fd, Token { link, end }).map_err(shortage);
+    fn take_given(&mut self, link: LinkId, number: u32) -> Result<Port, OpenError> {
+        let given = self.given.remove(&number).ok_or(OpenError::Unsupported)?.open().map_err(shortage)?;
+        let watch = |fd, end| self.poller.watch(fd, Token { link, end });
         let outlet = match given.output {
             None => Outlet::Shut,
-            Some(Output::Pollable(fd)) => Outlet::Idle(Sink::Own(watch(fd, End::Out)?)),
-            Some(Output::Thread(writes, acks)) => Outlet::Idle(Sink::Thread(writes, watch(acks, End::Out)?)),
+            Some(Output::Pollable(fd)) => Outlet::Idle(Sink::Own(watch(fd, End::Out))),
+            Some(Output::Thread(writes, acks)) => Outlet::Idle(Sink::Thread(writes, watch(acks, End::Out))),
         };
-        let input = given.input.map(|fd| watch(fd, End::Main)).transpose()?;
+        let input = given.input.map(|fd| watch(fd, End::Main));
         Ok(Port::Stream(Stream::new(input, outlet, None, Some(given.restore))))
     }
 
@@ -187,15 +212,18 @@ impl<W: Watch> Io<W> {
         }
     }
 
-    /// Asks for what the link waits for. A link that cannot be watched is told as one that has ended.
-    fn arm(&mut self, link: LinkId) {
-        let armed = match self.ports.get_mut(&link) {
-            Some(Port::Stream(stream)) => stream.arm(),
-            Some(Port::Listener { socket, taker, .. }) => socket.want(taker.is_some(), false),
-            Some(Port::Accepting { .. }) | None => Ok(()),
-        };
-        if armed.is_err() {
-            self.answers.extend([(link, Heard::WriteFailed), (link, Heard::Eof)]);
+    /// Asks for what the links wait for, once all that concerns them is done. One that cannot be watched is told as one
+    /// that has ended.
+    fn await_all(&mut self) {
+        while let Some(link) = self.touched.pop() {
+            let armed = match self.ports.get_mut(&link) {
+                Some(Port::Stream(stream)) => stream.arm(),
+                Some(Port::Listener { socket, taker, .. }) => socket.want(taker.is_some(), false),
+                Some(Port::Accepting { .. }) | None => Ok(()),
+            };
+            if armed.is_err() {
+                self.answers.extend([(link, Heard::WriteFailed), (link, Heard::Eof)]);
+            }
         }
     }
 }

@@ -10,18 +10,19 @@ use rustix::net::Shutdown;
 
 use crate::given::Restore;
 use crate::hangup;
+use crate::poll::Polled;
 use crate::process::Child;
-use crate::watch::{End, Source, Way};
+use crate::watch::{End, Way};
 
 /// The descriptors of one link, and how far each has come.
-pub(crate) struct Stream<S> {
+pub(crate) struct Stream {
     /// Where the peer's bytes come from; a socket's go out there too.
-    main: Option<S>,
+    main: Option<Polled>,
     inlet: Inlet,
-    outlet: Outlet<S>,
-    process: Option<Process<S>>,
+    outlet: Outlet,
+    process: Option<Process>,
     /// Readable when the peer of a socket that has said its last byte is gone.
-    hang_up: Option<S>,
+    hang_up: Option<Polled>,
     restore: Option<Restore>,
 }
 
@@ -33,33 +34,33 @@ enum Inlet {
 }
 
 /// Where our bytes go.
-pub(crate) enum Outlet<S> {
-    Idle(Sink<S>),
+pub(crate) enum Outlet {
+    Idle(Sink),
     /// So many of these bytes are written.
-    Writing(Sink<S>, Vec<u8>, usize),
+    Writing(Sink, Vec<u8>, usize),
     Shut,
 }
 
 /// What takes our bytes.
-pub(crate) enum Sink<S> {
+pub(crate) enum Sink {
     /// The socket that we read from.
     Main,
-    Own(S),
+    Own(Polled),
     /// A thread, and where it acknowledges each write.
-    Thread(SyncSender<Vec<u8>>, S),
+    Thread(SyncSender<Vec<u8>>, Polled),
 }
 
-impl<S: Source> Stream<S> {
+impl Stream {
     pub(crate) const fn new(
-        main: Option<S>,
-        outlet: Outlet<S>,
-        process: Option<Process<S>>,
+        main: Option<Polled>,
+        outlet: Outlet,
+        process: Option<Process>,
         restore: Option<Restore>,
     ) -> Self {
         Self { main, inlet: Inlet::Reading, outlet, process, hang_up: None, restore }
     }
 
-    pub(crate) const fn socket(main: S) -> Self {
+    pub(crate) const fn socket(main: Polled) -> Self {
         Self::new(Some(main), Outlet::Idle(Sink::Main), None, None)
     }
 
@@ -114,14 +115,11 @@ impl<S: Source> Stream<S> {
     }
 
     /// The peer said its last byte. That of a socket may still read, or be gone.
-    pub(crate) fn await_hang_up(
-        &mut self,
-        watch: impl FnOnce(OwnedFd) -> io::Result<S>,
-    ) -> Option<Heard<'static>> {
+    pub(crate) fn await_hang_up(&mut self, watch: impl FnOnce(OwnedFd) -> Polled) -> Option<Heard<'static>> {
         let hung_up = self.hung_up();
         if let Outlet::Idle(Sink::Main) | Outlet::Writing(Sink::Main, ..) = self.outlet {
             // Without a descriptor to spare, the next write finds out.
-            self.hang_up = hangup::alarm(self.main.as_ref()?).ok().and_then(|fd| watch(fd).ok());
+            self.hang_up = hangup::alarm(self.main.as_ref()?).ok().map(watch);
         }
         hung_up
     }
@@ -166,7 +164,7 @@ impl<S: Source> Stream<S> {
     }
 
     /// Writes what the system takes now. The outlet stays shut if that fails.
-    fn write(&mut self, sink: Sink<S>, bytes: Vec<u8>, mut done: usize) -> Option<Heard<'static>> {
+    fn write(&mut self, sink: Sink, bytes: Vec<u8>, mut done: usize) -> Option<Heard<'static>> {
         while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
             match rustix::io::write(self.descriptor(&sink)?, rest) {
                 Ok(n) => done += n,
@@ -210,7 +208,7 @@ impl<S: Source> Stream<S> {
         }
     }
 
-    fn descriptor<'a>(&'a self, sink: &'a Sink<S>) -> Option<BorrowedFd<'a>> {
+    fn descriptor<'a>(&'a self, sink: &'a Sink) -> Option<BorrowedFd<'a>> {
         match sink {
             Sink::Main => self.main.as_ref().map(AsFd::as_fd),
             Sink::Own(fd) | Sink::Thread(_, fd) => Some(fd.as_fd()),
@@ -237,16 +235,16 @@ impl<S: Source> Stream<S> {
 }
 
 /// A child behind a stream.
-pub(crate) struct Process<S> {
+pub(crate) struct Process {
     child: Child,
-    stderr: Option<S>,
-    exit: Option<S>,
+    stderr: Option<Polled>,
+    exit: Option<Polled>,
     /// How many reads of standard error may still come before the exit is told.
     last_words: u8,
 }
 
-impl<S: Source> Process<S> {
-    pub(crate) const fn new(child: Child, stderr: Option<S>, exit: S) -> Self {
+impl Process {
+    pub(crate) const fn new(child: Child, stderr: Option<Polled>, exit: Polled) -> Self {
         Self { child, stderr, exit: Some(exit), last_words: LAST_WORDS }
     }
 

@@ -10,7 +10,8 @@ use smol::LocalExecutor;
 fn main() {
     let batches = std::env::args().any(|arg| arg == "batch");
     let mut traffic = common::Traffic::default();
-    let (mut events, driver) = spawn_with_given::<Agent>(agent::Config::on_stdio(), Given::stdio());
+    let (mut events, driver) =
+        spawn_with_given::<Agent>(agent::Config::on_stdio(), [Given::stdio()]).expect("a descriptor is left");
     let executor = LocalExecutor::new();
     executor.spawn(driver).detach();
     smol::block_on(executor.run(async {

@@ -8,7 +8,8 @@ use smol::LocalExecutor;
 
 fn main() {
     let mut measurement = common::Measurement::new("agentline-smol", common::Options::from_args());
-    let (mut events, driver) = agentline_smol::spawn::<Client>(measurement.config());
+    let (mut events, driver) =
+        agentline_smol::spawn::<Client>(measurement.config()).expect("descriptors are left");
     let executor = LocalExecutor::new();
     executor.spawn(driver).detach();
     smol::block_on(executor.run(async {

@@ -1,63 +1,62 @@
 //! The loop: feed the machine what is ready, let the application have what it said, wait.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use agentline_core::Machine;
-use agentline_os::{Engine, Given, Token, Way};
-use smol::Timer;
+use agentline_os::{Engine, Given, Poller, Round, Shared};
+use async_io::{Async, Timer};
 
 use crate::events::Events;
-use crate::handle::Shared;
+use crate::wakers::Wakers;
 
 /// Starts a machine: its events, and the future that drives it.
-#[must_use]
-pub fn spawn<M: Machine>(config: M::Config) -> (Events<M>, Driver<M>) {
-    start(config, None)
+///
+/// # Errors
+///
+/// The system has no descriptor left.
+pub fn spawn<M: Machine>(config: M::Config) -> io::Result<(Events<M>, Driver<M>)> {
+    spawn_with_given(config, [])
 }
 
-/// Starts a machine that opens a link to a stream which is there already.
-#[must_use]
-pub fn spawn_with_given<M: Machine>(config: M::Config, given: Given) -> (Events<M>, Driver<M>) {
-    start(config, Some(given))
-}
-
-fn start<M: Machine>(config: M::Config, given: Option<Given>) -> (Events<M>, Driver<M>) {
-    let shared = Arc::new(Shared::new(config, given));
+/// Starts a machine that opens links to streams which are there already: the first is number 0.
+///
+/// # Errors
+///
+/// The system has no descriptor left.
+pub fn spawn_with_given<M: Machine>(
+    config: M::Config,
+    given: impl IntoIterator<Item = Given>,
+) -> io::Result<(Events<M>, Driver<M>)> {
+    let engine = Engine::with_given(config, given)?;
+    let poller = Async::new_nonblocking(engine.poller())?;
+    let shared = Arc::new(Shared::new(engine, Wakers::new()));
     let driver = Driver {
         shared: Arc::clone(&shared),
-        ready: VecDeque::new(),
+        poller,
+        round: Round::default(),
         timer: Timer::never(),
-        alarm: Alarm::Off,
+        alarm: None,
     };
-    (Events::new(shared), driver)
+    Ok((Events::new(shared), driver))
 }
 
 /// A machine with its links, driven by an executor until the machine has ended.
 ///
-/// The machine is told to hold while an event is not yet taken, so a slow application slows its peers down
-/// and no queue grows. Dropped, it kills what children there are, with their groups.
+/// Nothing is read while an event is not yet taken, so a slow application slows its peers down and no queue
+/// grows. Dropped, it kills what children there are, with their groups.
 pub struct Driver<M: Machine> {
-    shared: Arc<Shared<M>>,
-    ready: VecDeque<(Token, Way)>,
+    shared: Arc<Shared<M, Wakers>>,
+    poller: Async<Poller>,
+    round: Round,
     timer: Timer,
-    alarm: Alarm,
-}
-
-/// What the timer does.
-#[derive(Clone, Copy)]
-enum Alarm {
-    Off,
-    /// It is set to the deadline, or to an earlier one that has moved since: setting it costs more than a
-    /// needless tick.
-    Set(Instant),
-    /// It has fired. Whatever is ready comes before the tick, however late we are.
-    Fired,
+    /// What the timer is set to: the deadline, or an earlier one that has moved since, for setting it costs more than
+    /// a needless look.
+    alarm: Option<Instant>,
 }
 
 impl<M: Machine> Future for Driver<M> {
@@ -65,44 +64,72 @@ impl<M: Machine> Future for Driver<M> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        this.shared.bell.answer(context.waker());
-        this.shared.bell.take(&mut this.ready);
-        BUFFER.with_borrow_mut(|buffer| {
-            while let Some((token, way)) = this.ready.pop_front() {
-                this.shared.step(|engine| engine.ready(token, way, buffer));
+        for _ in 0..TURNS {
+            if this.shared.seat().engine.is_over() {
+                return Poll::Ready(());
             }
-        });
-        if let Alarm::Fired = this.alarm {
-            this.alarm = Alarm::Off;
-            this.shared.step(Engine::tick);
+            let reads = !this.shared.seat().engine.has_told();
+            if reads && this.round.is_empty() && this.poller.get_ref().look(&mut this.round).is_err() {
+                // Nothing would ever be heard again.
+                this.shared.step(Engine::abandon);
+                return Poll::Ready(());
+            }
+            let idle = !reads || this.round.is_empty();
+            this.shared.step(|engine| engine.turn(&mut this.round));
+            if idle {
+                return this.wait(context);
+            }
         }
-        let seat = this.shared.seat();
-        if seat.engine.is_over() {
-            return Poll::Ready(());
-        }
-        let until = seat.engine.deadline();
-        drop(seat);
-        this.wait(until, context);
+        // Others of this executor want to go on as well.
+        context.waker().wake_by_ref();
         Poll::Pending
     }
 }
 
 impl<M: Machine> Driver<M> {
-    /// Sees to it that we are polled at the deadline.
-    fn wait(&mut self, until: Option<Instant>, context: &mut Context<'_>) {
-        match (self.alarm, until) {
-            (Alarm::Set(at), Some(until)) if at <= until => {}
-            (_, Some(until)) => {
-                self.timer.set_at(until);
-                self.alarm = Alarm::Set(until);
-            }
-            (_, None) => {}
+    /// Sees to it that we are polled when there is something to do.
+    fn wait(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut seat = self.shared.seat();
+        if seat.engine.is_over() {
+            return Poll::Ready(());
         }
-        if let Alarm::Set(_) = self.alarm
-            && Pin::new(&mut self.timer).poll(context).is_ready()
-        {
-            self.alarm = Alarm::Fired;
+        let (reads, until) = (!seat.engine.has_told(), seat.engine.deadline());
+        seat.alert.driver = Some(context.waker().clone());
+        seat.alert.alarm = self.alarm.into_iter().chain(until).min();
+        drop(seat);
+        if self.set(until, context).is_ready() || reads && self.listen(context).is_ready() {
             context.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// Ready: the deadline has come, and is served after one more look.
+    fn set(&mut self, until: Option<Instant>, context: &mut Context<'_>) -> Poll<()> {
+        let Some(until) = until else { return Poll::Pending };
+        loop {
+            if self.alarm.is_none_or(|alarm| until < alarm) {
+                self.timer.set_at(until);
+                self.alarm = Some(until);
+            }
+            if Pin::new(&mut self.timer).poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            self.alarm = None;
+            if until <= Instant::now() {
+                return Poll::Ready(());
+            }
+        }
+    }
+
+    /// Asks for a call when the poller finds something. Ready: it cannot be asked.
+    fn listen(&self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match self.poller.poll_readable(context) {
+                Poll::Pending => return Poll::Pending,
+                // That call was for what is dealt with already.
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+            }
         }
     }
 }
@@ -113,10 +140,5 @@ impl<M: Machine> Drop for Driver<M> {
     }
 }
 
-thread_local! {
-    /// One for all drivers of a thread of the executor: nothing stays in it between two polls.
-    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into());
-}
-
-/// Bytes of one read: what a pipe holds.
-const READ: usize = 64 << 10;
+/// Turns of one poll.
+const TURNS: usize = 256;

@@ -6,21 +6,24 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use agentline_core::{Machine, Refused};
-use agentline_os::Batch;
-use smol::stream::Stream;
+use agentline_os::{Batch, Shared};
+use futures_core::Stream;
 
-use crate::handle::{Handle, Reader, Shared};
+use crate::wakers::{Reader, Wakers};
+
+/// Commands a machine from any task or thread.
+pub type Handle<M> = agentline_os::Handle<M, Wakers>;
 
 /// The events of a machine, until it has ended.
 ///
 /// Dropped, what the machine still has to say is thrown away; [`farewell`](Events::farewell) ends it too.
 pub struct Events<M: Machine> {
-    shared: Arc<Shared<M>>,
+    shared: Arc<Shared<M, Wakers>>,
     farewell: Option<M::Command>,
 }
 
 impl<M: Machine> Events<M> {
-    pub(crate) const fn new(shared: Arc<Shared<M>>) -> Self {
+    pub(crate) const fn new(shared: Arc<Shared<M, Wakers>>) -> Self {
         Self { shared, farewell: None }
     }
 
@@ -68,14 +71,14 @@ impl<M: Machine> Events<M> {
         match seat.engine.told() {
             Some(event) => {
                 if !seat.engine.has_told() {
-                    seat.balance();
-                    self.shared.bell.ring();
+                    // It reads on.
+                    seat.alert.wake_driver();
                 }
                 Poll::Ready(Some(event))
             }
             None if seat.engine.is_over() => Poll::Ready(None),
             None => {
-                seat.reader = Reader::Waiting(context.waker().clone());
+                seat.alert.reader = Reader::Waiting(context.waker().clone());
                 Poll::Pending
             }
         }
@@ -94,11 +97,11 @@ impl<M: Machine> Unpin for Events<M> {}
 
 impl<M: Machine> Drop for Events<M> {
     fn drop(&mut self) {
-        self.shared.seat().reader = Reader::Gone;
+        self.shared.seat().alert.reader = Reader::Gone;
         self.shared.step(|engine| {
             // Refused means that it leaves or is gone already.
             self.farewell.take().map(|command| engine.command(command))
         });
-        self.shared.bell.ring();
+        self.shared.seat().alert.wake_driver();
     }
 }

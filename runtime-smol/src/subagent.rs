@@ -7,20 +7,21 @@
 //!
 //! let mut providers = Providers::new(&std::env::current_dir()?);
 //! providers.add(provider)?;
-//! let (mut subagent, driver) = Subagent::start(providers.plan("acp", task)?);
+//! let (mut subagent, driver) = Subagent::start(providers.plan("acp", task)?)?;
 //! smol::spawn(driver).detach();
 //! println!("{}", subagent.result().await.output);
 //! subagent.dispose().await;
 //! # Ok(()) }
 //! ```
 
+use std::io;
+
 use agentline_core::Closed;
 use agentline_core::acp::Fault;
 use agentline_core::subagent::{Command, Config, Event, Finished, Run};
 
 use crate::drive::{Driver, spawn};
-use crate::events::Events;
-use crate::handle::Handle;
+use crate::events::{Events, Handle};
 
 /// A task that was given to a child. Dropped, it is disposed of by its driver.
 ///
@@ -33,10 +34,13 @@ pub struct Subagent {
 
 impl Subagent {
     /// Starts the child. What goes wrong from here on is a result.
-    #[must_use]
-    pub fn start(config: Config) -> (Self, Driver<Run>) {
-        let (events, driver) = spawn(config);
-        (Self { events: events.farewell(Command::Dispose), result: None, closed: None }, driver)
+    ///
+    /// # Errors
+    ///
+    /// The system has no descriptor left.
+    pub fn start(config: Config) -> io::Result<(Self, Driver<Run>)> {
+        let (events, driver) = spawn(config)?;
+        Ok((Self { events: events.farewell(Command::Dispose), result: None, closed: None }, driver))
     }
 
     /// The result, waited for. It is there before the child is gone.

@@ -164,7 +164,9 @@ impl<M: Machine> Desk<M> {
                 assert_eq!(listener, LinkId::FIRST);
                 assert_eq!(self.accepting.replace(link), None, "one accept at a time");
             }
-            Action::Open(Open::Connect(_) | Open::Spawn(_) | Open::Given) => self.connecting.push_back(link),
+            Action::Open(Open::Connect(_) | Open::Spawn(_) | Open::Given(_)) => {
+                self.connecting.push_back(link)
+            }
             Action::Write(bytes) => {
                 self.written.entry(link).or_default().extend(bytes);
                 if !self.deaf.contains(&link) {

@@ -67,7 +67,7 @@ impl Machine for Puppet {
     fn new(_: Now, steps: String) -> Self {
         let steps = steps.split(';').map(|step| step.trim().to_owned()).collect();
         let mut out = Outputs::default();
-        out.act(LinkId::FIRST, Action::Open(Open::Given));
+        out.act(LinkId::FIRST, Action::Open(Open::Given(0)));
         Self { steps, wait: Wait::Opened, lines: 0, ended: false, out }
     }
 

@@ -1,5 +1,6 @@
 //! The runtimes, as far as an application sees them.
 
+use agentline_blocking::Given;
 use agentline_core::Machine;
 use smol::future::zip;
 
@@ -15,6 +16,20 @@ pub trait Runtime {
         config: M::Config,
         first: Vec<M::Command>,
         on: impl FnMut(M::Event, &mut Vec<M::Command>),
+    ) {
+        Self::run_with_given::<M>(config, Vec::new(), first, on);
+    }
+
+    /// The same beside streams that are there already.
+    ///
+    /// # Panics
+    ///
+    /// The system has no descriptor left.
+    fn run_with_given<M: Machine>(
+        config: M::Config,
+        given: Vec<Given>,
+        first: Vec<M::Command>,
+        on: impl FnMut(M::Event, &mut Vec<M::Command>),
     );
 }
 
@@ -27,12 +42,13 @@ pub struct Blocking;
 pub struct Smol;
 
 impl Runtime for Blocking {
-    fn run<M: Machine>(
+    fn run_with_given<M: Machine>(
         config: M::Config,
+        given: Vec<Given>,
         mut say: Vec<M::Command>,
         mut on: impl FnMut(M::Event, &mut Vec<M::Command>),
     ) {
-        let mut driver = agentline_blocking::Driver::<M>::new(config).expect("a driver");
+        let mut driver = agentline_blocking::Driver::<M>::with_given(config, given).expect("a driver");
         loop {
             for command in say.drain(..) {
                 let _ = driver.command(command);
@@ -44,12 +60,13 @@ impl Runtime for Blocking {
 }
 
 impl Runtime for Smol {
-    fn run<M: Machine>(
+    fn run_with_given<M: Machine>(
         config: M::Config,
+        given: Vec<Given>,
         mut say: Vec<M::Command>,
         mut on: impl FnMut(M::Event, &mut Vec<M::Command>),
     ) {
-        let (mut events, driver) = agentline_smol::spawn::<M>(config);
+        let (mut events, driver) = agentline_smol::spawn_with_given::<M>(config, given).expect("a driver");
         let application = async {
             loop {
                 for command in say.drain(..) {

@@ -69,7 +69,7 @@ fn writes(theirs: &OwnedFd) -> Vec<usize> {
 #[test]
 fn blocking_what_a_batch_writes_goes_out_together() {
     let (theirs, given) = client();
-    let mut driver = Driver::<Agent>::with_given(Config::on_stdio(), given).expect("it may");
+    let mut driver = Driver::<Agent>::with_given(Config::on_stdio(), [given]).expect("it may");
     while let Some(event) = driver.next() {
         driver.batch(|batch| serve(event, batch));
     }
@@ -79,7 +79,7 @@ fn blocking_what_a_batch_writes_goes_out_together() {
 #[test]
 fn smol_what_a_batch_writes_goes_out_together() {
     let (theirs, given) = client();
-    let (mut events, driver) = spawn_with_given::<Agent>(Config::on_stdio(), given);
+    let (mut events, driver) = spawn_with_given::<Agent>(Config::on_stdio(), [given]).expect("it may");
     smol::block_on(zip(driver, async {
         while let Some(event) = events.next().await {
             events.batch(|batch| serve(event, batch));

@@ -1,5 +1,7 @@
 //! What an application sees of each runtime: commands from elsewhere, drops, events that are not taken.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{process, thread};
 
@@ -12,7 +14,7 @@ use agentline_core::{
 use agentline_smol::spawn;
 use agentline_tests::driver_table::whole::stubborn;
 use agentline_tests::driver_table::{A, Release, Script, Scripted, Step, Until, Witness, sh};
-use smol::future::{or, zip};
+use smol::future::{or, yield_now, zip};
 use smol::stream::StreamExt;
 use tempfile::TempDir;
 
@@ -52,7 +54,7 @@ fn blocking_a_command_from_another_thread_is_written_at_once_and_wakes_the_drive
 #[test]
 fn smol_a_command_from_another_thread_is_written_at_once_and_wakes_the_driver() {
     let (dir, mut witness) = place();
-    let (mut events, driver) = spawn::<Scripted>(repeats(&dir));
+    let (mut events, driver) = spawn::<Scripted>(repeats(&dir)).unwrap();
     let handle = events.handle();
     handle.command(say("first\n")).unwrap();
     witness.wait_for(6);
@@ -110,7 +112,7 @@ fn blocking_no_clock_of_a_peer_runs_while_the_application_is_away() {
 #[test]
 fn smol_no_clock_of_a_peer_runs_while_the_application_is_away() {
     let (dir, _) = place();
-    let (mut events, driver) = spawn::<Client>(slow_reader(&dir));
+    let (mut events, driver) = spawn::<Client>(slow_reader(&dir)).unwrap();
     let application = async {
         loop {
             match next(StreamExt::next(&mut events).await.unwrap()) {
@@ -143,7 +145,7 @@ fn blocking_dropping_the_driver_kills_the_group() {
 fn smol_dropping_the_driver_kills_the_group_and_ends_the_events() {
     let (dir, mut witness) = place();
     let release = Release::new(dir.path());
-    let (mut events, driver) = spawn::<Scripted>(stubborn(dir.path()));
+    let (mut events, driver) = spawn::<Scripted>(stubborn(dir.path())).unwrap();
     witness.wait_for(5);
     drop(driver);
     release.let_go();
@@ -159,43 +161,38 @@ fn smol_dropping_the_events_says_farewell_and_the_driver_ends() {
         Step::Do(A, Action::Open(Open::spawn(sh(dir.path(), "exec cat")))),
         Step::Until(A, Until::Exited),
     ];
-    let (events, driver) = spawn::<Scripted>(script);
+    let (events, driver) = spawn::<Scripted>(script).unwrap();
     drop(events.farewell((A, Action::CloseWrite)));
     smol::block_on(driver);
 }
 
-/// Reads a flood, holds as it is told, and tells how many reads came since it was released.
+/// Reads a flood, tells the number of each read, and counts them where the application sees it.
 struct Flooded {
-    reads: usize,
+    reads: Arc<AtomicUsize>,
     out: Outputs<usize>,
 }
 
 impl Machine for Flooded {
-    type Config = SpawnSpec;
+    type Config = (SpawnSpec, Arc<AtomicUsize>);
     type Command = ();
     type Event = usize;
 
-    fn new(_: Now, spec: SpawnSpec) -> Self {
+    fn new(_: Now, (spec, reads): Self::Config) -> Self {
         let mut out = Outputs::default();
         out.act(A, Action::Open(Open::spawn(spec)));
-        Self { reads: 0, out }
+        Self { reads, out }
     }
 
     fn handle(&mut self, _: Now, input: Input<'_>) {
         match input {
-            Input::Hold(hold) => {
-                self.reads = 0;
-                self.out.act(A, Action::Read(!hold));
-            }
             Input::Link(_, Heard::Bytes(_)) => {
-                self.reads += 1;
-                self.out.tell(self.reads);
+                self.out.tell(self.reads.fetch_add(1, Ordering::Relaxed) + 1);
             }
             Input::Link(_, Heard::Eof) => {
                 self.out.act(A, Action::Close);
                 self.out.end();
             }
-            Input::Tick | Input::Link(..) | Input::StoreFailed(..) => {}
+            Input::Hold(_) | Input::Tick | Input::Link(..) | Input::StoreFailed(..) => {}
         }
     }
 
@@ -212,18 +209,45 @@ impl Machine for Flooded {
     }
 }
 
+fn flood(dir: &TempDir, bytes: &str) -> (SpawnSpec, Arc<AtomicUsize>) {
+    (sh(dir.path(), &format!("head -c {bytes} /dev/zero")), Arc::default())
+}
+
 #[test]
-fn smol_reads_once_and_holds_until_the_event_is_taken() {
+fn blocking_reads_once_until_the_event_is_taken() {
     let (dir, _witness) = place();
-    let (events, driver) = spawn::<Flooded>(sh(dir.path(), "head -c 10000000 /dev/zero"));
-    let reads: Vec<usize> = smol::block_on(async { zip(events.collect::<Vec<_>>(), driver).await.0 });
-    assert!(reads.len() > 100 && reads.iter().all(|reads| *reads == 1), "{reads:?}");
+    let (spec, reads) = flood(&dir, "10000000");
+    let mut taken = 0;
+    for read in Driver::<Flooded>::new((spec, Arc::clone(&reads))).unwrap() {
+        taken += 1;
+        assert_eq!((read, reads.load(Ordering::Relaxed)), (taken, taken));
+    }
+    assert!(taken > 100, "{taken}");
+}
+
+#[test]
+fn smol_reads_once_until_the_event_is_taken() {
+    let (dir, _witness) = place();
+    let (spec, reads) = flood(&dir, "10000000");
+    let (mut events, driver) = spawn::<Flooded>((spec, Arc::clone(&reads))).unwrap();
+    let mut taken = 0;
+    let application = async {
+        while let Some(read) = StreamExt::next(&mut events).await {
+            taken += 1;
+            assert_eq!((read, reads.load(Ordering::Relaxed)), (taken, taken));
+            // The driver may read on now, but once only.
+            yield_now().await;
+            assert!(reads.load(Ordering::Relaxed) <= taken + 1);
+        }
+    };
+    smol::block_on(zip(application, driver));
+    assert!(taken > 100, "{taken}");
 }
 
 #[test]
 fn smol_throws_away_what_nobody_takes() {
     let (dir, _witness) = place();
-    let (events, driver) = spawn::<Flooded>(sh(dir.path(), "head -c 10000000 /dev/zero"));
+    let (events, driver) = spawn::<Flooded>(flood(&dir, "10000000")).unwrap();
     drop(events);
     smol::block_on(driver);
 }
@@ -234,7 +258,7 @@ fn smol_drives_many_on_one_executor() {
     let executor = smol::Executor::new();
     let machines: Vec<_> = (0..50)
         .map(|n| {
-            let (events, driver) = spawn::<Flooded>(sh(dir.path(), &format!("head -c {n}00000 /dev/zero")));
+            let (events, driver) = spawn::<Flooded>(flood(&dir, &format!("{n}00000"))).unwrap();
             executor.spawn(driver).detach();
             executor.spawn(events.count())
         })

@@ -83,3 +83,11 @@ fn a2_no_child_outlives_a_sudden_death() {
         }
     });
 }
+
+#[test]
+fn b1_after_a_stop_what_lies_in_the_pipe_comes_before_the_deadline() {
+    for (runtime, _) in RUNTIMES {
+        let status = host(runtime, &["stopped"]).stdin(Stdio::null()).status().unwrap();
+        assert_eq!(status.code(), Some(0), "{runtime}");
+    }
+}

@@ -71,7 +71,7 @@ impl<M: Machine<Event: std::fmt::Debug>> Reader<M> {
 const LIMIT: usize = 300;
 
 fn acp_client() -> Reader<client::Client> {
-    let mut config = client::Config::new(Open::Given);
+    let mut config = client::Config::new(Open::Given(0));
     config.limits.line = LIMIT;
     let mut reader = Reader::new(config);
     reader.line(br#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#);
@@ -190,7 +190,7 @@ fn d9_a_peer_that_frames_its_messages_like_mail_is_named_and_not_waited_for() {
     let mut agent = agent::Config::on_stdio();
     agent.graces = Graces::default();
     let mut fresh = [
-        ("acp client", Reader::<client::Client>::new(client::Config::new(Open::Given)).line(header)),
+        ("acp client", Reader::<client::Client>::new(client::Config::new(Open::Given(0))).line(header)),
         ("acp agent", Reader::<Agent>::new(agent).line(header)),
         ("attach server", Reader::<Attached>::new(attached()).line(header)),
         ("attach client", Reader::<Caller>::new(target()).line(header)),

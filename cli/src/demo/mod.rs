@@ -36,7 +36,7 @@ pub(crate) fn serve(args: &DemoAgent) -> Result<ExitCode, Problem> {
     }
     let script = args.script.as_deref().map(read).transpose()?.unwrap_or_default();
     let internal = |error: std::io::Error| Problem::new(Phase::Initialize, Kind::Internal, error.to_string());
-    let mut driver = Driver::<Agent>::with_given(config(), Given::stdio()).map_err(internal)?;
+    let mut driver = Driver::<Agent>::with_given(config(), [Given::stdio()]).map_err(internal)?;
     crate::signals::on_each(driver.handle(), |agent, _| {
         let _ = agent.command(Command::Shutdown);
     })

@@ -27,7 +27,7 @@ pub(crate) fn serve(args: &DemoRunner, notes: &Notes) -> Result<ExitCode, Proble
     }
     let internal = |error: std::io::Error| Problem::new(Phase::Initialize, Kind::Internal, error.to_string());
     let config = Config::on_stdio(&*args.session_id, greeting(args));
-    let mut driver = Driver::<Bridge>::with_given(config, Given::stdio()).map_err(internal)?;
+    let mut driver = Driver::<Bridge>::with_given(config, [Given::stdio()]).map_err(internal)?;
     crate::signals::on_each(driver.handle(), |bridge, _| {
         let _ = bridge.command(Command::Shutdown);
     })

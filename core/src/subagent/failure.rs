@@ -37,7 +37,7 @@ impl Evidence {
                 let words = std::iter::once(&spec.program).chain(&spec.args);
                 words.map(|word| word.to_string_lossy().into_owned()).collect()
             }
-            Open::Connect(_) | Open::Listen(_) | Open::Accept(_) | Open::Given => Vec::new(),
+            Open::Connect(_) | Open::Listen(_) | Open::Accept(_) | Open::Given(_) => Vec::new(),
         };
         Self { argv, bad_line: None, logins: Vec::new(), values: Vec::new() }
     }

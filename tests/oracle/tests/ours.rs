@@ -64,7 +64,7 @@ fn options() -> Value {
 
 #[test]
 fn a_client_says_nothing_that_the_schema_does_not_have() {
-    let mut config = client::Config::new(Open::Given);
+    let mut config = client::Config::new(Open::Given(0));
     config.capabilities = from(serde_json::from_str(CLIENT_OFFERS).expect("JSON"));
     config.info = Some(Implementation { name: "c".into(), title: Some("C".into()), version: "1".into() });
     let mut client = Judged::new(Rig::<Client>::client(config));

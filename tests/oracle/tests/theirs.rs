@@ -93,7 +93,7 @@ fn modes() -> SessionModeState {
 }
 
 fn with_session() -> Rig<Client> {
-    let mut config = client::Config::new(Open::Given);
+    let mut config = client::Config::new(Open::Given(0));
     config.capabilities = serde_json::from_str(CLIENT_OFFERS).expect("capabilities");
     Rig::<Client>::with_sessions(config, &["s"])
 }
@@ -131,7 +131,7 @@ fn the_answer_to_initialize() {
         .agent_info(Implementation::new("a", "1").title("A".to_owned()));
     // Empty objects are what these capabilities are made of.
     let whole = serde_json::to_value(&response).expect("JSON");
-    let mut rig = Rig::<Client>::client(client::Config::new(Open::Given));
+    let mut rig = Rig::<Client>::client(client::Config::new(Open::Given(0)));
     rig.hear(&json!({"jsonrpc": "2.0", "id": 0, "result": whole}).to_string());
     let client::Event::Ready(ready) = rig.event() else { panic!("not ready") };
     let seen = serde_json::to_value(&ready.capabilities).expect("JSON");

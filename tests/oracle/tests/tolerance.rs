@@ -10,7 +10,7 @@ use agentline_tests::acp::rig::{CLIENT_OFFERS, OFFERS};
 use serde_json::Value;
 
 fn with_session() -> Rig<Client> {
-    Rig::<Client>::with_sessions(client::Config::new(Open::Given), &["s"])
+    Rig::<Client>::with_sessions(client::Config::new(Open::Given(0)), &["s"])
 }
 
 /// What our client tells about an update.
@@ -170,7 +170,7 @@ fn the_handshake_is_read_to_the_same_capabilities() {
         let result = format!(r#"{{"protocolVersion":1,"agentCapabilities":{offers}}}"#);
         let theirs =
             through::<official::InitializeResponse>(&result).expect("read")["agentCapabilities"].clone();
-        let mut rig = Rig::<Client>::client(client::Config::new(Open::Given));
+        let mut rig = Rig::<Client>::client(client::Config::new(Open::Given(0)));
         rig.hear(&format!(r#"{{"jsonrpc":"2.0","id":0,"result":{result}}}"#));
         let client::Event::Ready(ready) = rig.event() else { panic!("not ready") };
         let ours = serde_json::to_value(&ready.capabilities).expect("JSON");

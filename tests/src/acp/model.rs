@@ -185,7 +185,7 @@ impl ClientReference {
 /// They differ.
 pub fn client(dice: &mut Dice<'_>) {
     let mut game = ClientGame {
-        rig: Rig::<Client>::with_sessions(client::Config::new(Open::Given), &["s0", "s1"]),
+        rig: Rig::<Client>::with_sessions(client::Config::new(Open::Given(0)), &["s0", "s1"]),
         reference: ClientReference {
             turns: [Turn::Idle; 2],
             asked: Vec::new(),

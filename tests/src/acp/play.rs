@@ -234,7 +234,7 @@ const fn tight() -> Limits {
 
 /// A client of this config on a child or a stream, with tight limits.
 pub fn client_config(dice: &mut Dice<'_>) -> client::Config {
-    let open = if dice.once_in(3) { Open::Given } else { Open::spawn(SpawnSpec::default()) };
+    let open = if dice.once_in(3) { Open::Given(0) } else { Open::spawn(SpawnSpec::default()) };
     let mut config = client::Config::new(open);
     let offers = *dice.pick(&[CLIENT_OFFERS, "{}"]);
     config.capabilities = serde_json::from_str(offers).unwrap_or_default();

@@ -65,7 +65,7 @@ impl Played {
 #[must_use]
 pub fn play(capture: &Capture) -> Played {
     let mut player = Player {
-        rig: Rig::client(Config::new(Open::Given)),
+        rig: Rig::client(Config::new(Open::Given(0))),
         ids: BTreeMap::new(),
         unsent: VecDeque::from([0]),
         questions: BTreeMap::new(),

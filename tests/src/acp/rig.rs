@@ -180,7 +180,7 @@ impl Rig<Client> {
     /// A client that an agent of everything has answered.
     #[must_use]
     pub fn ready() -> Self {
-        Self::ready_with(client::Config::new(Open::Given), OFFERS)
+        Self::ready_with(client::Config::new(Open::Given(0)), OFFERS)
     }
 
     /// A client that an agent with these capabilities has answered.

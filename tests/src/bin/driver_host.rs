@@ -5,12 +5,16 @@ use std::process::ExitCode;
 
 use agentline_blocking::{Given, guardian};
 use agentline_tests::driver_table::RUNTIMES;
+use agentline_tests::driver_table::stopped::{First, stopped};
 use agentline_tests::driver_table::whole::{answers, sudden_death, unheard};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let (runtime, script) = match args[..] {
+        [runtime, "stopped"] => {
+            return if stopped(runtime) == Some(First::Word) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
         [runtime, "sudden-death", dir] => (runtime, sudden_death(Path::new(dir))),
         [runtime, "answers"] => (runtime, answers()),
         [runtime, "unheard"] => (runtime, unheard()),

@@ -10,7 +10,7 @@ use agentline_tests::puppet::{Deed, Puppet};
 fn main() -> ExitCode {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
     habits::acquire(&args);
-    let Ok(driver) = Driver::<Puppet>::with_given(args.pop().unwrap_or_default(), Given::stdio()) else {
+    let Ok(driver) = Driver::<Puppet>::with_given(args.pop().unwrap_or_default(), [Given::stdio()]) else {
         return ExitCode::FAILURE;
     };
     for deed in driver {

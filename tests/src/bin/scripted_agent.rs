@@ -15,7 +15,7 @@ fn main() -> ExitCode {
         cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         env: std::env::vars().collect(),
     };
-    let Ok(mut driver) = Driver::<Scripted>::with_given(start, Given::stdio()) else {
+    let Ok(mut driver) = Driver::<Scripted>::with_given(start, [Given::stdio()]) else {
         return ExitCode::FAILURE;
     };
     let Exits(status) = driver.by_ref().last().unwrap_or(Exits(1));

@@ -28,7 +28,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         writeln!(std::io::stdout(), "{}|{:?}|{rung:?}", finished.output, finished.outcome)
     };
     if runtime == "smol" {
-        let (mut subagent, driver) = agentline_smol::Subagent::start(config);
+        let (mut subagent, driver) = agentline_smol::Subagent::start(config)?;
         smol::block_on(smol::future::zip(driver, async {
             let result = subagent.result().await.clone();
             show(&result, subagent.dispose().await)

@@ -75,7 +75,7 @@ pub fn one_pass(data: &[u8]) {
         text_chunk(&mut dice)
     };
     let seen = |line: &str| -> Vec<String> {
-        let mut rig = Rig::<Client>::with_sessions(client::Config::new(Open::Given), &["s", "é"]);
+        let mut rig = Rig::<Client>::with_sessions(client::Config::new(Open::Given(0)), &["s", "é"]);
         rig.hear(line);
         let written = rig.written();
         rig.told().into_iter().map(|event| format!("{:?}", without_start(event))).chain(written).collect()

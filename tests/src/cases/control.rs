@@ -65,7 +65,7 @@ pub fn control_client(data: &[u8]) {
     let mut world = World::new(Dice::new(faults), Faults::ALL);
     let answers = answers(&mut script);
     world.program("server", move |now, _| {
-        let machine = Checked::<Talk>::new(now, (UNCHECKED, start(Open::Given)));
+        let machine = Checked::<Talk>::new(now, (UNCHECKED, start(Open::Given(0))));
         let answers = answers.clone();
         Node::new(machine, move |_, heard, say| {
             if let Heard::Line(_) | Heard::Opened = heard {

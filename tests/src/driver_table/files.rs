@@ -78,7 +78,7 @@ pub(super) fn rows() -> Vec<Row> {
             to.write_all(b"hello").expect("room");
             drop(to);
             let script = vec![
-                open(A, Open::Given),
+                open(A, Open::Given(0)),
                 Step::Until(A, Until::Opened),
                 look(move |_| assert!(is_nonblocking(&probe))),
                 Step::Until(A, Until::Bytes(5)),
@@ -98,7 +98,7 @@ pub(super) fn rows() -> Vec<Row> {
         given("the end of our output is seen while the input is open", |_| {
             let ((input, to), (mut from, output)) = pipes();
             let script = vec![
-                open(A, Open::Given),
+                open(A, Open::Given(0)),
                 write(A, "last"),
                 Step::Do(A, Action::CloseWrite),
                 look(move |_| {
@@ -115,7 +115,7 @@ pub(super) fn rows() -> Vec<Row> {
             let (ours, mut theirs) = UnixStream::pair().expect("a pair");
             let output = ours.try_clone().expect("a copy").into();
             let script = vec![
-                open(A, Open::Given),
+                open(A, Open::Given(0)),
                 write(A, "last"),
                 Step::Do(A, Action::CloseWrite),
                 look(move |_| {
@@ -131,7 +131,7 @@ pub(super) fn rows() -> Vec<Row> {
         given("regular files are read and written in order", |dir| {
             let input = File::open(file(dir.join("input"), &"x".repeat(1 << 20), 0o600)).expect("a file");
             let output = File::create(dir.join("output")).expect("a file");
-            let mut script = vec![open(A, Open::Given), Step::Until(A, Until::Eof)];
+            let mut script = vec![open(A, Open::Given(0)), Step::Until(A, Until::Eof)];
             for n in 1..=100 {
                 script.extend([write(A, format!("{n}\n")), Step::Until(A, Until::Written(n))]);
             }
@@ -149,7 +149,7 @@ pub(super) fn rows() -> Vec<Row> {
             let input = File::open(file(dir.join("input"), "", 0o600)).expect("a file");
             // Opened for reading only: every write to it fails.
             let output = File::open(dir.join("input")).expect("a file");
-            let script = vec![open(A, Open::Given), write(A, "x"), Step::Until(A, Until::WriteFailed)];
+            let script = vec![open(A, Open::Given(0)), write(A, "x"), Step::Until(A, Until::WriteFailed)];
             ((input.into(), output.into()), script, check(|_| ()))
         }),
         given("a terminal is read and written without touching its flags", |_| {
@@ -158,7 +158,7 @@ pub(super) fn rows() -> Vec<Row> {
             let probe = terminal.try_clone().expect("a copy");
             screen.write_all(b"typed\n").expect("room");
             let script = vec![
-                open(A, Open::Given),
+                open(A, Open::Given(0)),
                 Step::Until(A, Until::Bytes(6)),
                 write(A, "shown"),
                 Step::Until(A, Until::Written(1)),

@@ -104,7 +104,7 @@ fn held(link: LinkId, dir: &Path, witness: &str) -> Script {
 #[must_use]
 pub fn answers() -> Script {
     vec![
-        open(A, Open::Given),
+        open(A, Open::Given(0)),
         Step::Until(A, Until::Eof),
         super::write(A, "answer\n"),
         Step::Until(A, Until::Written(1)),
@@ -115,7 +115,7 @@ pub fn answers() -> Script {
 /// Writes to a given output that nobody reads.
 #[must_use]
 pub fn unheard() -> Script {
-    vec![open(A, Open::Given), super::write(A, "anybody?\n"), Step::Until(A, Until::WriteFailed)]
+    vec![open(A, Open::Given(0)), super::write(A, "anybody?\n"), Step::Until(A, Until::WriteFailed)]
 }
 
 /// Waits until no child is left, and no thread that reaps them.

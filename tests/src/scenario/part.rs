@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use agentline_blocking::{Driver, Given};
 use agentline_core::Machine;
-use agentline_smol::{spawn, spawn_with_given};
+use agentline_smol::spawn_with_given;
 use serde::Serialize;
 use smol::future::zip;
 
@@ -119,11 +119,7 @@ where
     fn block(self: Box<Self>, given: Option<Given>, begun: Box<dyn FnOnce(Leave)>) {
         let Self { config, busy, first, mut app, farewell, ledger, .. } = *self;
         let config = (config, ledger, busy);
-        let driver = match given {
-            Some(given) => Driver::<Noted<M>>::with_given(config, given),
-            None => Driver::new(config),
-        };
-        let mut driver = driver.expect("descriptors are left");
+        let mut driver = Driver::<Noted<M>>::with_given(config, given).expect("descriptors are left");
         let mut beginning = Some((begun, farewell));
         for command in first {
             let _ = driver.command(command);
@@ -148,10 +144,7 @@ where
     ) -> Pin<Box<dyn Future<Output = ()>>> {
         let Self { config, busy, first, mut app, farewell, ledger, .. } = *self;
         let config = (config, ledger, busy);
-        let (mut events, driver) = match given {
-            Some(given) => spawn_with_given::<Noted<M>>(config, given),
-            None => spawn(config),
-        };
+        let (mut events, driver) = spawn_with_given::<Noted<M>>(config, given).expect("descriptors are left");
         let mut beginning = Some((begun, farewell));
         for command in first {
             let _ = events.command(command);

@@ -114,7 +114,7 @@ impl World<'_> {
             Open::Connect(address) => self.connect(port, &address),
             Open::Listen(address) => self.listen(port, address),
             Open::Accept(listener) => return self.accept(port, listener),
-            Open::Given => self.take_given(port),
+            Open::Given(_) => self.take_given(port),
         };
         match opened {
             Ok(()) => self.later(Happening::Opened(port)),

@@ -86,7 +86,7 @@ where
 
 #[test]
 fn a_client_shows_what_it_hands_on_to_the_agent_alone() {
-    let mut config = client::Config::new(Open::Given);
+    let mut config = client::Config::new(Open::Given(0));
     config.capabilities.terminal = true;
     let mut rig = rig::<Client>(config);
     rig.hear(&format!(

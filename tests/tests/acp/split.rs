@@ -11,7 +11,7 @@ use agentline_tests::{Checks, Dice, dice, split};
 
 fn client() -> Client {
     let limits = Limits { line: 1 << 20, ..Limits::default() };
-    Client::new(Now::default(), client::Config { limits, raw: true, ..client::Config::new(Open::Given) })
+    Client::new(Now::default(), client::Config { limits, raw: true, ..client::Config::new(Open::Given(0)) })
 }
 
 fn agent() -> Agent {

@@ -28,7 +28,7 @@ fn told(file: &str) -> Vec<Event> {
 }
 
 fn one_session() -> Rig<Client> {
-    Rig::<Client>::with_sessions(Config::new(Open::Given), &["s"])
+    Rig::<Client>::with_sessions(Config::new(Open::Given(0)), &["s"])
 }
 
 fn prompt(tag: u64) -> Command {
@@ -151,7 +151,7 @@ fn surprise_06_the_history_comes_after_the_answer_that_should_follow_it() {
 
 #[test]
 fn surprise_07_answers_come_out_of_order() {
-    let mut rig = Rig::<Client>::with_sessions(Config::new(Open::Given), &["s", "t"]);
+    let mut rig = Rig::<Client>::with_sessions(Config::new(Open::Given(0)), &["s", "t"]);
     rig.command(prompt(77)).unwrap();
     let session = "t".into();
     rig.command(Command::Prompt { tag: Tag(78), session, prompt: vec![] }).unwrap();
@@ -514,7 +514,7 @@ fn surprise_33_a_first_start_takes_its_time() {
     // The slowest measured one needs 11 s on a busy machine.
     let patience = Timeouts::default().initialize.expect("a limit");
     assert!(patience >= Duration::from_secs(30));
-    let mut rig = Rig::<Client>::client(Config::new(Open::Given));
+    let mut rig = Rig::<Client>::client(Config::new(Open::Given(0)));
     rig.wait(Duration::from_secs(29));
     rig.hear(r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#);
     assert!(matches!(rig.event(), Event::Ready(_)));

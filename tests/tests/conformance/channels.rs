@@ -49,7 +49,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         name: "acp: client and agent over a socket",
         cast: |dir| {
             let start = scripted::Start { cwd: dir.into(), ..scripted::Start::default() };
-            Cast::pair(client(dir, Open::Given), Role::<Scripted>::new(start))
+            Cast::pair(client(dir, Open::Given(0)), Role::<Scripted>::new(start))
         },
         shows: &["ready", "permission_asked", "turn_ended", "closed", "session/new", "session/prompt"],
     },

@@ -28,7 +28,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
 ];
 
 fn peer() -> Role<Talk> {
-    Role::new(start(LONG, Open::Given)).writes_text()
+    Role::new(start(LONG, Open::Given(0))).writes_text()
 }
 
 fn floods() -> Role<Talk> {

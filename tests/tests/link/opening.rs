@@ -36,7 +36,7 @@ fn a_child_that_never_comes_is_given_up() {
 
 #[test]
 fn a_connection_that_is_left_before_it_is_there_is_closed() {
-    for how in [Open::Connect(Address("s".into())), Open::Given] {
+    for how in [Open::Connect(Address("s".into())), Open::Given(0)] {
         let mut rig = Rig::opening(how);
         rig.leave();
         rig.expect(r#"open, close, closed Own - - "", over"#);

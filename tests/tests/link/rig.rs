@@ -56,7 +56,7 @@ impl Rig {
 
     /// Our own stdin and stdout.
     pub(crate) fn given() -> Self {
-        let mut rig = Self::opening(Open::Given);
+        let mut rig = Self::opening(Open::Given(0));
         rig.expect("open");
         rig.opened();
         rig

@@ -19,7 +19,7 @@ fn talk(now: Now, how: Open, limits: Limits) -> Checked<Talk> {
 
 /// A child that says "re" to everything.
 fn parrot(now: Now, _: &SpawnSpec) -> Node<Talk> {
-    Node::new(talk(now, Open::Given, Limits::default()), |_, heard, say| {
+    Node::new(talk(now, Open::Given(0), Limits::default()), |_, heard, say| {
         if let Heard::Line(Ok(line)) = heard {
             say.push(Say::Line(format!("re {line}")));
         }

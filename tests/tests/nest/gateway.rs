@@ -126,7 +126,7 @@ impl Machine for Hose {
     fn new(now: Now, left: usize) -> Self {
         let mut out = Outputs::default();
         let (limits, graces) = (Limits::default(), Graces::default());
-        let link = Link::open(now, LinkId::FIRST, Open::Given, &limits, &graces, &mut out);
+        let link = Link::open(now, LinkId::FIRST, Open::Given(0), &limits, &graces, &mut out);
         Self { link, left, out }
     }
 

@@ -29,7 +29,7 @@ impl Machine for Ear {
                 out.store(StoreId::from_number(file), Store { path: file.to_string().into(), change });
             }
         }
-        out.act(LinkId::FIRST, Action::Open(Open::Given));
+        out.act(LinkId::FIRST, Action::Open(Open::Given(0)));
         Self { holds: Vec::new(), failed: Vec::new(), out }
     }
 

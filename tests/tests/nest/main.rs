@@ -208,7 +208,7 @@ fn pass_on(hold: bool, faults: Faults, data: &[u8]) -> (usize, usize) {
         move |_| slow,
         move |now, _| {
             let start =
-                Start { how: Some(Open::Given), limits: Limits::default(), graces: Graces::default() };
+                Start { how: Some(Open::Given(0)), limits: Limits::default(), graces: Graces::default() };
             let count = count.clone();
             Node::<Talk>::new(Checked::new(now, (CHECKS, start)), move |_, heard, _| {
                 if let Heard::Line(line) = heard {

@@ -109,7 +109,7 @@ pub(crate) fn blocking(config: Config, mut play: Play) -> Seen {
 /// With a real child, on the smol runtime.
 pub(crate) fn smol(config: Config, mut play: Play) -> Seen {
     let workspace = config.setup.cwd.clone();
-    let (mut told, driver) = agentline_smol::spawn::<Run>(config);
+    let (mut told, driver) = agentline_smol::spawn::<Run>(config).expect("a driver");
     let mut events = Vec::new();
     smol::block_on(smol::future::zip(driver, async {
         play(None).map(|command| told.command(command));

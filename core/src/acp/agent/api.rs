@@ -50,7 +50,7 @@ impl Config {
     #[must_use]
     pub fn on_stdio() -> Self {
         Self {
-            open: Open::Given,
+            open: Open::Given(0),
             info: None,
             capabilities: AgentCapabilities::default(),
             auth_methods: Vec::new(),

@@ -40,7 +40,7 @@ impl Config {
     #[must_use]
     pub fn on_stdio(session: impl Into<String>, ready: Ready) -> Self {
         Self {
-            open: Open::Given,
+            open: Open::Given(0),
             session: session.into(),
             ready,
             warnings: Vec::new(),

@@ -23,7 +23,7 @@ use agentline_core::{Exit, Group, Heard, Input, Limits, Machine, Open, Refused, 
 use agentline_tests::acp::Rig;
 
 pub(super) fn given() -> Config {
-    Config::new(Open::Given)
+    Config::new(Open::Given(0))
 }
 
 pub(super) fn one_session() -> Rig<Client> {

@@ -2,17 +2,17 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
-use agentline_os::{Token, Way};
 use polling::{Event, Events, PollMode};
 
-use super::{Ask, Poller};
+use super::{Interest, System};
+use crate::watch::{Token, Way};
 
 pub(crate) struct Portable(polling::Poller);
 
-impl Poller for Portable {
+impl System for Portable {
     fn new() -> io::Result<Self> {
         polling::Poller::new().map(Self)
     }
@@ -37,15 +37,15 @@ impl Poller for Portable {
     }
 
     #[expect(unsafe_code, reason = "a poller borrows the descriptor beyond the call")]
-    fn add(&self, fd: &OwnedFd, token: Token, ask: Ask) -> io::Result<()> {
+    fn add(&self, fd: &OwnedFd, token: Token, interest: Interest) -> io::Result<()> {
         // SAFETY: the descriptor must be open until it is deleted from the poller. `Polled` owns it, lends
         // it only for the time of a borrow, and closes it only after its `drop` has deleted it. Where `drop`
         // never runs, it is never closed.
-        unsafe { self.0.add_with_mode(fd, ask.event(token), PollMode::Level) }
+        unsafe { self.0.add_with_mode(fd, interest.event(token), PollMode::Level) }
     }
 
-    fn modify(&self, fd: &OwnedFd, token: Token, ask: Ask) -> io::Result<()> {
-        self.0.modify_with_mode(fd, ask.event(token), PollMode::Level)
+    fn modify(&self, fd: &OwnedFd, token: Token, interest: Interest) -> io::Result<()> {
+        self.0.modify_with_mode(fd, interest.event(token), PollMode::Level)
     }
 
     fn delete(&self, fd: &OwnedFd) -> io::Result<()> {
@@ -53,7 +53,13 @@ impl Poller for Portable {
     }
 }
 
-impl Ask {
+impl AsFd for Portable {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Interest {
     const fn event(self, token: Token) -> Event {
         Event::new(token.key(), self.read, self.write)
     }

@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use super::*;
 
-fn poller<P: Poller>() -> Arc<P> {
-    Arc::new(P::new().unwrap())
+fn poller<S: System>() -> Arc<S> {
+    Arc::new(S::new().unwrap())
 }
 
 /// What is ready now.
-fn ready<P: Poller>(poller: &P) -> Vec<(Token, Way)> {
+fn ready<S: System>(poller: &S) -> Vec<(Token, Way)> {
     let mut ready = VecDeque::new();
     poller.wait(&mut ready, Some(Instant::now())).unwrap();
     ready.into()
 }
 
-fn a_descriptor_is_registered_while_wanted_and_gone_when_dropped<P: Poller>() {
-    let poller = poller::<P>();
+fn a_descriptor_is_registered_while_wanted_and_gone_when_dropped<S: System>() {
+    let poller = poller::<S>();
     let (ours, theirs) = io::pipe().unwrap();
     let raw = ours.as_fd().try_clone_to_owned().unwrap();
     let token = Token::from_key(7);
-    let mut polled = Polls(Arc::clone(&poller)).watch(ours.into(), token).unwrap();
+    let mut polled = Polled::new(&poller, ours.into(), token);
     drop(theirs);
     assert_eq!(ready(&*poller), [], "nobody asked");
     polled.want(true, false).unwrap();
@@ -36,11 +36,11 @@ fn a_descriptor_is_registered_while_wanted_and_gone_when_dropped<P: Poller>() {
     drop(raw);
 }
 
-fn what_is_wanted_is_told_and_nothing_else<P: Poller>() {
-    let poller = poller::<P>();
+fn what_is_wanted_is_told_and_nothing_else<S: System>() {
+    let poller = poller::<S>();
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     let token = Token::from_key(4);
-    let mut polled = Polls(Arc::clone(&poller)).watch(ours.into(), token).unwrap();
+    let mut polled = Polled::new(&poller, ours.into(), token);
     polled.want(true, true).unwrap();
     assert_eq!(ready(&*poller), [(token, Way::Write)]);
     rustix::io::write(&theirs, b"x").unwrap();
@@ -50,8 +50,8 @@ fn what_is_wanted_is_told_and_nothing_else<P: Poller>() {
     assert_eq!(ready(&*poller), [(token, Way::Write)]);
 }
 
-fn a_notice_ends_one_wait<P: Poller>() {
-    let poller = poller::<P>();
+fn a_notice_ends_one_wait<S: System>() {
+    let poller = poller::<S>();
     // Two in a row, or one before the wait, are one.
     poller.notify();
     poller.notify();
@@ -65,8 +65,8 @@ fn a_notice_ends_one_wait<P: Poller>() {
     });
 }
 
-fn a_wait_ends_by_itself<P: Poller>() {
-    let poller = poller::<P>();
+fn a_wait_ends_by_itself<S: System>() {
+    let poller = poller::<S>();
     let until = Instant::now() + Duration::from_micros(1500);
     while Instant::now() < until {
         let mut found = VecDeque::new();

@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use agentline_os::{Token, Way};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
 
-use super::{Ask, Poller};
+use super::{Interest, Round, System};
+use crate::watch::{Token, Way};
 
 pub(crate) struct Epoll {
     epoll: OwnedFd,
@@ -19,7 +19,7 @@ pub(crate) struct Epoll {
     notified: OwnedFd,
 }
 
-impl Poller for Epoll {
+impl System for Epoll {
     fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let notified = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -28,11 +28,14 @@ impl Poller for Epoll {
     }
 
     fn wait(&self, ready: &mut VecDeque<(Token, Way)>, until: Option<Instant>) -> io::Result<()> {
-        let mut room = [MaybeUninit::uninit(); ROUND];
-        let found = match epoll::wait(&self.epoll, &mut room, until.map(left).as_ref()) {
-            Ok((found, _)) => found,
-            Err(Errno::INTR) => return Ok(()),
-            Err(error) => return Err(error.into()),
+        let mut room = [MaybeUninit::uninit(); Round::MOST];
+        let found = loop {
+            match epoll::wait(&self.epoll, &mut room, until.map(left).as_ref()) {
+                Ok((found, _)) => break found,
+                // Stopped and continued: it says nothing about what is ready.
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
         };
         for event in found {
             // Copied: the fields of an event may lie unaligned.
@@ -54,12 +57,12 @@ impl Poller for Epoll {
         let _ = rustix::io::write(&self.notified, &1_u64.to_ne_bytes());
     }
 
-    fn add(&self, fd: &OwnedFd, token: Token, ask: Ask) -> io::Result<()> {
-        Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token.key() as u64), ask.flags())?)
+    fn add(&self, fd: &OwnedFd, token: Token, interest: Interest) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token.key() as u64), interest.flags())?)
     }
 
-    fn modify(&self, fd: &OwnedFd, token: Token, ask: Ask) -> io::Result<()> {
-        Ok(epoll::modify(&self.epoll, fd, EventData::new_u64(token.key() as u64), ask.flags())?)
+    fn modify(&self, fd: &OwnedFd, token: Token, interest: Interest) -> io::Result<()> {
+        Ok(epoll::modify(&self.epoll, fd, EventData::new_u64(token.key() as u64), interest.flags())?)
     }
 
     fn delete(&self, fd: &OwnedFd) -> io::Result<()> {
@@ -67,7 +70,13 @@ impl Poller for Epoll {
     }
 }
 
-impl Ask {
+impl AsFd for Epoll {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+impl Interest {
     fn flags(self) -> EventFlags {
         let mut flags = EventFlags::empty();
         flags.set(EventFlags::IN, self.read);
@@ -85,7 +94,5 @@ fn left(until: Instant) -> Timespec {
 const NOTIFIED: EventData = EventData::new_u64(u64::MAX);
 const READABLE: EventFlags = EventFlags::IN.union(EventFlags::HUP).union(EventFlags::ERR);
 const WRITABLE: EventFlags = EventFlags::OUT.union(EventFlags::HUP).union(EventFlags::ERR);
-/// Descriptors of one round.
-const ROUND: usize = 256;
 /// A day: the call takes 24 of them at most.
 const LONGEST: Duration = Duration::from_secs(86_400);
