@@ -1,10 +1,11 @@
 //! `agentline hub`: any server of the control protocol, from outside.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
 use agentline_blocking::{Driver, Handle};
 use agentline_core::control::client::{Command, Config, Event};
@@ -14,9 +15,9 @@ use agentline_core::rpc::Json;
 use agentline_core::{Address, Cause, OpenError, Refused, Tag};
 use clap::{Args, Subcommand};
 
-use crate::args::{Format, Global};
+use crate::args::{Format, Global, duration};
 use crate::find;
-use crate::output::{In, News, Notes, Out, Sink, plain, unwritten};
+use crate::output::{In, News, Notes, Out, Sink, plain, printable, span, unwritten};
 use crate::prompt::usage;
 use crate::signals::{self, Ask};
 
@@ -47,6 +48,9 @@ pub(crate) struct Call {
     /// The server's socket [default: AGENTLINE_SOCKET, else control.sock in agentline's runtime folder]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+    /// How long to wait for the answer, or for the first frame of a stream
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "120s")]
+    timeout: Duration,
 }
 
 pub(crate) fn run(verb: &Hub, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
@@ -59,34 +63,49 @@ fn json(text: &str) -> Result<Json, serde_json::Error> {
     serde_json::from_str(text)
 }
 
+impl Call {
+    fn config(&self, server: &Server, global: Global) -> Config {
+        Config {
+            answer: Some(self.timeout),
+            tells_lines: global.format() == Format::Json,
+            ..Config::connect(Address(server.path.clone()))
+        }
+    }
+}
+
 /// Sends one request, and shows its answer until that is complete.
 fn call(args: &Call, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
     let server = Server::of(args.socket.as_deref())?;
     let request = Request { command: args.command.clone(), args: Some(args.args.clone()) };
     let ends = Arc::default();
-    let mut driver = start(&server, &ends)
+    let mut driver = start(args.config(&server, global), &ends)
         .map_err(|error| Problem::new(Phase::Connect, Kind::Internal, error.to_string()))?;
     match driver.command(Command::Call(Tag::default(), request)) {
         // Where nobody listens it is over already, and the last event says so.
         Ok(()) | Err(Refused::Closed) => {}
         Err(refused) => return Err(usage(refused.to_string())),
     }
-    let mut show = Show { out: Out::default(), global, notes };
+    let mut show = Show { out: Out::default(), is_terminal: io::stdout().is_terminal(), global, notes };
     while let Some(event) = driver.next() {
         let done = match event {
+            Event::Line(line) => {
+                show.out.write(&format!("{line}\n"));
+                None
+            }
             Event::Answered(_, answer) => show.answer(&answer),
             Event::Lost(_, Cause::Left) => Some(ends.load(Ordering::Relaxed)),
             Event::Lost(_, lost) => {
                 // What came before is shown before the problem; that nobody reads it is no other problem.
                 let _ = show.out.flush();
-                return Err(server.lost(&lost));
+                return Err(server.lost(&lost, args.timeout));
             }
+            Event::Unexpected { .. } if global.format() == Format::Json => None,
             Event::Unexpected { why, line } => {
                 notes.line(&format!("! {why}: {}", plain(&line)));
                 None
             }
             Event::Closed(closed) => match closed.cause {
-                Cause::Failed(_) => return Err(server.lost(&closed.cause)),
+                Cause::Failed(_) => return Err(server.lost(&closed.cause, args.timeout)),
                 Cause::Left | Cause::Gone | Cause::Fault(_) => None,
             },
         };
@@ -113,8 +132,8 @@ fn read(code: u8, show: &mut Show<'_>, ends: &AtomicU8) -> ExitCode {
 }
 
 /// Connects. `ends`: the exit code, if a signal ends us: closing the connection is how a stream is cancelled.
-fn start(server: &Server, ends: &Arc<AtomicU8>) -> io::Result<Driver<Client>> {
-    let driver = Driver::<Client>::new(Config::connect(Address(server.path.clone())))?;
+fn start(config: Config, ends: &Arc<AtomicU8>) -> io::Result<Driver<Client>> {
+    let driver = Driver::<Client>::new(config)?;
     let ends = Arc::clone(ends);
     signals::on_each(driver.handle(), move |client: &mut Handle<Client>, ask| {
         let code = match ask {
@@ -141,6 +160,7 @@ fn start(server: &Server, ends: &Arc<AtomicU8>) -> io::Result<Driver<Client>> {
 /// Shows answers.
 struct Show<'a> {
     out: Out,
+    is_terminal: bool,
     global: Global,
     notes: &'a Notes,
 }
@@ -149,9 +169,11 @@ impl Show<'_> {
     /// Shows one, and returns the exit code if it was the last.
     fn answer(&mut self, answer: &Answer) -> Option<u8> {
         match (self.global.format(), answer) {
-            (Format::Json, _) => self.out.write(&format!("{answer}\n")),
+            // Its line was shown as it came.
+            (Format::Json, _) => {}
             (Format::Text, Answer::Reply(json) | Answer::Frame(json)) => {
-                self.out.write(&format!("{}\n", json.get()));
+                let json = if self.is_terminal { printable(json.get()) } else { json.get().into() };
+                self.out.write(&format!("{json}\n"));
             }
             (Format::Text, Answer::Fail(failure)) => {
                 let cross = In(self.notes.paint().bad, "✗");
@@ -187,13 +209,16 @@ impl Server {
     }
 
     /// Why no answer comes, and what to try.
-    fn lost(&self, lost: &Cause<Fault>) -> Problem {
+    fn lost(&self, lost: &Cause<Fault>, timeout: Duration) -> Problem {
         let absent = matches!(lost, Cause::Failed(OpenError::NotFound | OpenError::Refused));
         let path = self.path.display();
         let message = match lost {
             Cause::Failed(_) if absent && self.is_ours => format!("nobody listens at {path}"),
             Cause::Failed(error) => format!("cannot connect to {path}: {error}"),
-            Cause::Left | Cause::Gone | Cause::Fault(_) => Failure::from(lost).message,
+            Cause::Fault(Fault::TimedOut) => {
+                format!("the server does not answer within {} (--timeout)", span(timeout))
+            }
+            Cause::Left | Cause::Gone | Cause::Fault(Fault::Unreadable) => Failure::from(lost).message,
         };
         let problem = Problem::new(Phase::Connect, Kind::Unreachable, message);
         if !(absent && self.is_ours) {

@@ -28,9 +28,10 @@ pub(crate) fn on_each<T: Send + 'static>(
 pub(crate) struct Signals(iterator::Signals);
 
 impl Signals {
-    /// From here on no signal kills us.
+    /// From here on no signal kills us. A hang-up that is ignored, as `nohup` has it, stays ignored.
     pub(crate) fn catch() -> io::Result<Self> {
-        Ok(Self(iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?))
+        let hang_up = (!ignores_hang_up()).then_some(SIGHUP);
+        Ok(Self(iterator::Signals::new([SIGINT, SIGTERM].into_iter().chain(hang_up))?))
     }
 
     /// Calls `on` for each, also for those that came already.
@@ -51,4 +52,19 @@ impl Signals {
         })?;
         Ok(())
     }
+}
+
+/// Whether whoever started us wants us to outlive the terminal.
+#[cfg(target_os = "linux")]
+fn ignores_hang_up() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & (1 << (SIGHUP - 1)) != 0)
+}
+
+/// Where the system does not say it without unsafe code, a hang-up ends us.
+#[cfg(not(target_os = "linux"))]
+const fn ignores_hang_up() -> bool {
+    false
 }

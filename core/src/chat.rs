@@ -23,7 +23,7 @@ use crate::acp::session::SessionSetup;
 use crate::acp::{ContentBlock, Fault, Notice, PermissionOutcome, RequestKey, SessionId, Update};
 use crate::attach::presence::Attachment;
 use crate::attach::server::{self, Server, Why};
-use crate::attach::{Injection, PromptId};
+use crate::attach::{self, Injection, PromptId, Stop};
 use crate::closed::Closed;
 use crate::machine::{Deadline, Heard, Ids, Input, Machine, Now, Output, Outputs, Refused, Tag, soonest};
 use crate::nest::{Nest, Told};
@@ -370,6 +370,11 @@ impl Chat {
     fn attached(&mut self, now: Now, event: server::Event) {
         match event {
             server::Event::Listening(attachment) => self.out.tell(Event::Listening(attachment)),
+            server::Event::PromptReceived { prompt, .. }
+                if matches!(self.state, State::Leaving(_) | State::Over) =>
+            {
+                self.turn_away(now, Source::Outside(prompt));
+            }
             server::Event::PromptReceived { prompt, text } => self.queue(text, Source::Outside(prompt)),
             server::Event::CancelReceived => {
                 self.lines.retain(|line| line.from == Source::Keyboard);
@@ -457,15 +462,7 @@ impl Chat {
             Err(failure) => Ending::failed(self.evidence.failure(Phase::Prompt, &failure)),
         };
         let (answer, _) = self.answer.take();
-        self.tell_server(
-            now,
-            match ending.outcome {
-                Outcome::Aborted => server::Command::TurnCancelled,
-                Outcome::Completed | Outcome::MaxTokens | Outcome::Refusal | Outcome::Error => {
-                    server::Command::TurnEnded { answer: Some(answer) }
-                }
-            },
-        );
+        self.tell_server(now, outside(&ending, answer));
         self.end_turn(ending);
         if let State::Running(session) | State::Cancelling(session) = &self.state {
             self.state = State::Idle(session.clone());
@@ -479,12 +476,16 @@ impl Chat {
         }
     }
 
-    /// Who waits outside is told at once, the agent then.
+    /// Who waits outside is told at once, the agent then; but why a turn failed is known when the child is gone.
     fn leave(&mut self, now: Now, lost: Option<Lost>) {
         self.attach = None;
-        self.lines.clear();
+        for line in std::mem::take(&mut self.lines) {
+            self.turn_away(now, line.from);
+        }
+        if lost.is_none() {
+            self.tell_server(now, server::Command::Shutdown);
+        }
         self.state = State::Leaving(lost);
-        self.tell_server(now, server::Command::Shutdown);
         // Refused when it is leaving already.
         let _ = self.client.command(now, &(), client::Command::Shutdown);
     }
@@ -500,12 +501,22 @@ impl Chat {
             }
         };
         if let Some(lost) = lost {
-            let problem = self.evidence.end(&lost, &closed);
-            self.end_turn(Ending::failed(problem));
+            let ending = Ending::failed(self.evidence.end(&lost, &closed));
+            let (answer, _) = self.answer.take();
+            self.tell_server(now, outside(&ending, answer));
+            self.end_turn(ending);
         }
         self.tell_server(now, server::Command::Shutdown);
         self.serve(now);
         self.say(subagent::Event::Closed(closed));
+    }
+
+    /// Words that the agent will never hear.
+    fn turn_away(&mut self, now: Now, from: Source) {
+        if let Source::Outside(prompt) = from {
+            let why = "the session is leaving; nothing was delivered".to_owned();
+            self.tell_server(now, server::Command::Injected(prompt, Injection::Failed(why)));
+        }
     }
 
     fn end_turn(&mut self, ending: Ending) {
@@ -526,6 +537,22 @@ impl Chat {
             self.out.end();
         }
     }
+}
+
+/// How a turn ended, for those who attached.
+fn outside(ending: &Ending, answer: String) -> server::Command {
+    let stop = match (ending.outcome, ending.stop_reason.as_deref()) {
+        (Outcome::Aborted, _) => return server::Command::TurnEnded(attach::Turn::cancelled()),
+        (Outcome::Completed, _) => Stop::EndTurn,
+        (Outcome::Refusal, _) => Stop::Refusal,
+        (Outcome::MaxTokens, _) => Stop::MaxTokens,
+        (Outcome::Error, Some("max_turn_requests")) => Stop::MaxTurnRequests,
+        (Outcome::Error, _) => {
+            let why = ending.error.as_ref().map_or("the turn failed", |problem| &problem.message);
+            return server::Command::TurnFailed { why: why.to_owned(), answer: Some(answer) };
+        }
+    };
+    server::Command::TurnEnded(attach::Turn::ended(stop, Some(answer)))
 }
 
 /// One request of ours is open at a time.

@@ -136,6 +136,11 @@ pub struct Feed<'a> {
 }
 
 impl Feed<'_> {
+    /// From here on lines may have so many bytes.
+    pub(crate) const fn limit(&mut self, limit: usize) {
+        self.lines.limit = limit;
+    }
+
     /// Ends early and returns how many bytes at the end of the chunk no line was cut from; they are to be
     /// fed again.
     #[must_use]

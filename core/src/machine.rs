@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::place::Exposed;
 use crate::secret::Secret;
 
 /// A protocol state machine for one role of one channel, or a composite of such machines.
@@ -286,9 +287,9 @@ pub enum OpenError {
     /// A living listener has the address.
     #[error("somebody listens there already")]
     InUse,
-    /// The directory or socket is not ours alone.
-    #[error("not private: another user could reach it")]
-    NotPrivate,
+    /// The directory or socket is not ours alone, or another user is at the other end.
+    #[error("not private: {0}")]
+    NotPrivate(Exposed),
     /// We may not use what is there.
     #[error("permission denied")]
     Denied,

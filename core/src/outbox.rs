@@ -34,6 +34,7 @@ impl Outbox {
         self.queued += last.len() - before;
         if before > 0 && last.len() > limit {
             let line = last.split_off(before);
+            last.shrink_to_fit();
             self.writes.push_back(last);
             self.writes.push_back(line);
         } else {

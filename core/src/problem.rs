@@ -21,6 +21,9 @@ pub struct Problem {
     pub hint: Option<String>,
     /// Whether the same again may go through.
     pub retryable: bool,
+    /// Whether the words of the prompt were delivered: saying them again may do their work twice.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prompt_sent: bool,
     /// How the agent's process ended, if that is part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_exit: Option<AgentExit>,
@@ -114,6 +117,7 @@ impl Problem {
             message: message.into(),
             hint: None,
             retryable,
+            prompt_sent: false,
             agent_exit: None,
             stderr_tail: None,
         }
@@ -123,6 +127,14 @@ impl Problem {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The words were delivered, so it is not to be tried again unseen.
+    #[must_use]
+    pub const fn prompt_sent(mut self) -> Self {
+        self.prompt_sent = true;
+        self.retryable = false;
         self
     }
 
@@ -167,7 +179,7 @@ impl Kind {
             }
             OpenError::BadDirectory | OpenError::TooLong | OpenError::PathTooLong => Self::Usage,
             OpenError::Busy | OpenError::TooManyFiles | OpenError::InUse => Self::Busy,
-            OpenError::Refused | OpenError::NotASocket | OpenError::NotPrivate | OpenError::Denied => {
+            OpenError::Refused | OpenError::NotASocket | OpenError::NotPrivate(_) | OpenError::Denied => {
                 Self::Unreachable
             }
             OpenError::TimedOut => Self::Timeout,

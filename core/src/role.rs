@@ -43,6 +43,11 @@ pub trait Role: Sized {
     /// Reads a line.
     fn line(&mut self, now: Now, line: Line<'_>);
 
+    /// Bytes of the longest line that it takes from here on, where that changes as it goes.
+    fn longest(&self) -> Option<usize> {
+        None
+    }
+
     /// Does what the application wants.
     ///
     /// # Errors
@@ -196,6 +201,11 @@ impl<E, F> Wire<E, F> {
         self.lines.waiting()
     }
 
+    /// Bytes of a line whose end has not come.
+    pub const fn unfinished(&self) -> usize {
+        self.lines.held()
+    }
+
     /// Stops or resumes reading.
     pub fn hold(&mut self, now: Now, hold: bool) {
         self.link.hold(now, hold, &mut self.out);
@@ -321,6 +331,9 @@ fn lend<R: Role>(role: &mut R) -> Lines {
 fn take<'a, R: Role>(role: &mut R, now: Now, lines: &mut Lines, bytes: &'a [u8]) -> &'a [u8] {
     let mut feed = lines.feed(bytes);
     loop {
+        if let Some(longest) = role.longest() {
+            feed.limit(longest);
+        }
         match if role.wire().is_up() { role.takes() } else { Takes::Never } {
             Takes::Now => match feed.next() {
                 Some(line) => role.line(now, line),

@@ -6,7 +6,7 @@ use agentline_blocking::Driver;
 use agentline_core::Secret;
 use agentline_core::attach::presence::Record;
 use agentline_core::attach::server::{Command, Config, Event, Why};
-use agentline_core::attach::{AgentInfo, Injection, Limits, Server};
+use agentline_core::attach::{AgentInfo, Injection, Limits, Server, Stop, Turn};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let socket: PathBuf = std::env::args_os().nth(1).ok_or("usage: attach_server SOCKET")?.into();
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Event::PromptReceived { prompt, text } => {
                 driver.command(Command::Injected(prompt, Injection::Queued))?;
                 driver.command(Command::TurnStarted)?;
-                driver.command(Command::TurnEnded { answer: Some(text) })?;
+                driver.command(Command::TurnEnded(Turn::ended(Stop::EndTurn, Some(text))))?;
             }
             Event::Closed(Why::ListenFailed(error)) => return Err(error.into()),
             Event::Closed(_) => break,

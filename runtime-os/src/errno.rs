@@ -8,7 +8,7 @@ use rustix::io::Errno;
 /// Why something could not be opened, as far as the number alone says.
 pub(crate) fn open_error(errno: Errno) -> OpenError {
     match errno {
-        Errno::NOENT => OpenError::NotFound,
+        Errno::NOENT | Errno::NOTDIR => OpenError::NotFound,
         Errno::CONNREFUSED => OpenError::Refused,
         Errno::AGAIN => OpenError::Busy,
         Errno::MFILE | Errno::NFILE => OpenError::TooManyFiles,

@@ -1,24 +1,51 @@
 //! Unix sockets that nobody but us can reach.
 
-use std::ffi::OsStr;
-use std::fs::{DirBuilder, File};
+use std::ffi::{OsStr, OsString};
+use std::fs::DirBuilder;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use agentline_core::place::{self, Directory, Found, Verdict};
+use agentline_core::place::{self, Directory, Exposed, Facts, Found, Verdict};
 use agentline_core::{Address, OpenError, Peer};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 
-use crate::errno::{errno, open_error};
+use crate::errno::open_error;
 use crate::trust;
 
-/// Connects, and says who listens. Never waits: a full backlog is `Busy`.
+/// Whether the socket at a path is ours alone: what is asked before anything connects to it.
+///
+/// # Errors
+///
+/// There is no socket, or who listens there may be somebody else.
+pub fn check(path: &Path) -> Result<(), OpenError> {
+    place::name(path)?;
+    let socket = rustix::fs::lstat(path).map_err(open_error)?;
+    let kind = FileType::from_raw_mode(socket.st_mode);
+    if kind == FileType::Symlink {
+        return Err(OpenError::NotPrivate(Exposed::Link));
+    }
+    if kind != FileType::Socket {
+        return Err(OpenError::NotASocket);
+    }
+    below_trusted(folder(path))?;
+    let folder = rustix::fs::stat(folder(path)).map_err(open_error)?;
+    place::reach(us(), facts(&socket), facts(&folder)).map_err(OpenError::NotPrivate)
+}
+
+/// Connects to a socket of ours, and says who listens. Never waits: a full backlog is `Busy`.
 pub(crate) fn connect(address: &Address) -> Result<(OwnedFd, Peer), OpenError> {
-    place::name(&address.0)?;
+    check(&address.0)?;
+    let (socket, peer) = dial(address)?;
+    place::peer(us(), peer).map_err(OpenError::NotPrivate)?;
+    Ok((socket, peer))
+}
+
+/// Connects, whosever it is.
+fn dial(address: &Address) -> Result<(OwnedFd, Peer), OpenError> {
     let socket = quiet::stream().map_err(open_error)?;
     rustix::net::connect(&socket, &unix(&address.0)?).map_err(|errno| match errno {
         Errno::CONNREFUSED if !is_socket(&address.0) => OpenError::NotASocket,
@@ -28,13 +55,16 @@ pub(crate) fn connect(address: &Address) -> Result<(OwnedFd, Peer), OpenError> {
     Ok((socket, peer))
 }
 
-/// Takes the next connection, and says who it is; `None` while there is none.
+/// Takes the next connection of ours, and says who it is; `None` while there is none. Another user is hung up on,
+/// unheard.
 pub(crate) fn accept(listener: impl AsFd) -> Result<Option<(OwnedFd, Peer)>, OpenError> {
     loop {
         match quiet::accept(&listener) {
             Ok(socket) => {
                 let peer = quiet::peer(&socket);
-                return Ok(Some((socket, peer)));
+                if place::peer(us(), peer).is_ok() {
+                    return Ok(Some((socket, peer)));
+                }
             }
             // Who hung up before we came is no failure of ours.
             Err(Errno::INTR | Errno::CONNABORTED) => {}
@@ -48,15 +78,9 @@ pub(crate) fn accept(listener: impl AsFd) -> Result<Option<(OwnedFd, Peer)>, Ope
 pub(crate) fn listen(address: &Address) -> Result<(OwnedFd, Place), OpenError> {
     place::name(&address.0)?;
     let name = address.0.file_name().ok_or(OpenError::NotFound)?;
-    let directory = private(address.0.parent().unwrap_or(Path::new("")))?;
-    // The directory is ours alone, so its lock is the start lock. Held for a few system calls.
-    let locked = match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => true,
-        Err(Errno::WOULDBLOCK) => false,
-        // A file system without locks: waiting would not help.
-        Err(errno) => return Err(open_error(errno)),
-    };
-    match place::verdict(locked, look(&directory, name, address)) {
+    let (directory, is_shared) = private(folder(&address.0))?;
+    let lock = StartLock::take(&directory, is_shared, name)?;
+    match place::verdict(lock.is_some(), look(&directory, name, address)) {
         Verdict::Bind => {}
         Verdict::Replace => rustix::fs::unlinkat(&directory, name, AtFlags::empty()).map_err(open_error)?,
         Verdict::Refuse(error) => return Err(error),
@@ -66,13 +90,64 @@ pub(crate) fn listen(address: &Address) -> Result<(OwnedFd, Place), OpenError> {
     let _ = rustix::fs::fchmod(&socket, OURS);
     rustix::net::bind(&socket, &unix(&address.0)?).map_err(open_error)?;
     let ours = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).map_err(open_error)?;
-    let place = Place { name: name.into(), ours, directory };
-    if Mode::from_raw_mode(place.ours.st_mode) != OURS {
-        rustix::fs::chmodat(&place.directory, name, OURS, AtFlags::empty()).map_err(open_error)?;
+    if Mode::from_raw_mode(ours.st_mode) != OURS {
+        rustix::fs::chmodat(&directory, name, OURS, AtFlags::empty()).map_err(open_error)?;
     }
     rustix::net::listen(&socket, BACKLOG).map_err(open_error)?;
-    let _ = rustix::fs::flock(&place.directory, FlockOperation::Unlock);
-    Ok((socket, place))
+    drop(lock);
+    Ok((socket, Place { name: name.into(), ours, directory }))
+}
+
+/// Keeps others of us from starting at the same place. Held for a few system calls.
+enum StartLock<'a> {
+    /// A directory that is ours alone.
+    Directory(&'a OwnedFd),
+    /// A file beside the socket, gone with the lock: in a shared directory anybody could hold the directory's.
+    File { directory: &'a OwnedFd, name: OsString, _locked: OwnedFd },
+}
+
+impl<'a> StartLock<'a> {
+    /// `None`: somebody else has it.
+    fn take(directory: &'a OwnedFd, is_shared: bool, socket: &OsStr) -> Result<Option<Self>, OpenError> {
+        if !is_shared {
+            return Ok(lock(directory)?.then_some(Self::Directory(directory)));
+        }
+        let mut name = OsString::from(".");
+        name.push(socket);
+        name.push(".lock");
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(directory, &name, flags, OURS).map_err(|errno| match errno {
+            Errno::LOOP => OpenError::NotPrivate(Exposed::Link),
+            other => open_error(other),
+        })?;
+        let ours = rustix::fs::fstat(&file).map_err(open_error)?;
+        if ours.st_uid != us() {
+            return Err(OpenError::NotPrivate(Exposed::Owner(ours.st_uid)));
+        }
+        let locked = lock(&file)?;
+        // Whoever had it before may have removed the file: a lock that nobody else would meet.
+        let there = rustix::fs::statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW);
+        let is_met = there.is_ok_and(|there| is_same(&there, &ours));
+        Ok((locked && is_met).then(|| Self::File { directory, name, _locked: file }))
+    }
+}
+
+impl Drop for StartLock<'_> {
+    fn drop(&mut self) {
+        let _ = match self {
+            Self::Directory(directory) => rustix::fs::flock(*directory, FlockOperation::Unlock),
+            Self::File { directory, name, .. } => rustix::fs::unlinkat(*directory, &*name, AtFlags::empty()),
+        };
+    }
+}
+
+fn lock(file: &OwnedFd) -> Result<bool, OpenError> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        // A file system without locks: waiting would not help.
+        Err(errno) => Err(open_error(errno)),
+    }
 }
 
 /// Removes a socket of ours at which nobody listens any more, and the file of that name beside it; whether nothing of
@@ -115,20 +190,28 @@ pub(crate) struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let found = rustix::fs::statat(&self.directory, &*self.name, AtFlags::SYMLINK_NOFOLLOW);
-        if found.is_ok_and(|found| (found.st_dev, found.st_ino) == (self.ours.st_dev, self.ours.st_ino)) {
+        if found.is_ok_and(|found| is_same(&found, &self.ours)) {
             let _ = rustix::fs::unlinkat(&self.directory, &*self.name, AtFlags::empty());
         }
     }
 }
 
-/// Opens a directory that is ours alone, made or tightened if need be.
-fn private(path: &Path) -> Result<OwnedFd, OpenError> {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    if path.parent().is_some_and(|above| trust::check(above, None).is_err()) {
-        return Err(OpenError::NotPrivate);
-    }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let open = || rustix::fs::open(path, flags, Mode::empty());
+/// Opens a directory where nobody else can put a socket of ours away, made or tightened if need be. Whether it is
+/// shared with others.
+fn private(path: &Path) -> Result<(OwnedFd, bool), OpenError> {
+    below_trusted(path)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    // A link of root's is part of the system: `/tmp` is one on some.
+    let follow = match rustix::fs::lstat(path) {
+        Ok(found) if FileType::from_raw_mode(found.st_mode) == FileType::Symlink => {
+            if found.st_uid != 0 || us() == 0 {
+                return Err(OpenError::NotPrivate(Exposed::FolderLink));
+            }
+            OFlags::empty()
+        }
+        Ok(_) | Err(_) => OFlags::NOFOLLOW,
+    };
+    let open = || rustix::fs::open(path, flags | follow, Mode::empty());
     let opened = match open() {
         Err(Errno::NOENT) => {
             let _ = DirBuilder::new().recursive(true).mode(0o700).create(path);
@@ -137,17 +220,36 @@ fn private(path: &Path) -> Result<OwnedFd, OpenError> {
         found => found,
     };
     let directory = opened.map_err(|errno| match errno {
-        Errno::LOOP | Errno::NOTDIR | Errno::ACCESS => OpenError::NotPrivate,
+        Errno::LOOP => OpenError::NotPrivate(Exposed::FolderLink),
         other => open_error(other),
     })?;
-    let directory = File::from(directory);
-    let found = directory.metadata().map_err(|error| open_error(errno(&error)))?;
-    match place::directory(found.uid() == us(), found.mode()) {
+    let found = rustix::fs::fstat(&directory).map_err(open_error)?;
+    match place::directory(us(), facts(&found)) {
         Directory::Private => {}
         Directory::Tighten => rustix::fs::fchmod(&directory, Mode::RWXU).map_err(open_error)?,
-        Directory::Refuse => return Err(OpenError::NotPrivate),
+        Directory::Shared => return Ok((directory, true)),
+        Directory::Refuse(why) => return Err(OpenError::NotPrivate(why)),
     }
-    Ok(directory.into())
+    Ok((directory, false))
+}
+
+/// Whether nobody else can change what is above a folder.
+fn below_trusted(folder: &Path) -> Result<(), OpenError> {
+    let trusted = folder.parent().is_none_or(|above| trust::check(above, None).is_ok());
+    if trusted { Ok(()) } else { Err(OpenError::NotPrivate(Exposed::Above)) }
+}
+
+/// Where a file lies.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+const fn facts(found: &Stat) -> Facts {
+    Facts { owner: found.st_uid, mode: found.st_mode }
+}
+
+fn is_same(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
 fn look(directory: &OwnedFd, name: &OsStr, address: &Address) -> Found {
@@ -155,8 +257,8 @@ fn look(directory: &OwnedFd, name: &OsStr, address: &Address) -> Found {
         return Found::Nothing;
     };
     match (FileType::from_raw_mode(found.st_mode), found.st_uid == us()) {
-        (FileType::Socket, true) => Found::Socket(connect(address).err()),
-        (FileType::Socket, false) => Found::ForeignSocket,
+        (FileType::Socket, true) => Found::Socket(dial(address).err()),
+        (FileType::Socket, false) => Found::ForeignSocket(found.st_uid),
         _ => Found::Other,
     }
 }

@@ -36,10 +36,5 @@ pub fn config() -> server::Config {
 /// The same session, as a client knows it.
 #[must_use]
 pub fn target() -> Target {
-    Target {
-        socket: Address(SOCKET.into()),
-        token: Secret::new(TOKEN.to_owned()),
-        owner: None,
-        limits: Limits::default(),
-    }
+    Target { socket: Address(SOCKET.into()), token: Secret::new(TOKEN.to_owned()), limits: Limits::default() }
 }

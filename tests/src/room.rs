@@ -301,6 +301,16 @@ impl Script {
                 let error = RpcError::new(code::INTERNAL_ERROR, "asked to fail");
                 say.push(agent::Command::FailTurn { turn, error });
             }
+            "break" => {
+                say.push(text(turn, rest));
+                let error = RpcError::new(code::INTERNAL_ERROR, "asked to fail");
+                say.push(agent::Command::FailTurn { turn, error });
+            }
+            "stop" => {
+                say.push(text(turn, "so far"));
+                let reason = StopReason::Other(rest.to_owned());
+                end(turn, reason, say);
+            }
             "ask" => {
                 self.turns += 1;
                 let tag = Tag(self.turns);
@@ -348,7 +358,8 @@ fn ask(tag: Tag, turn: TurnKey, title: &str) -> agent::Command {
 ///
 /// That does not hold.
 pub fn faulty(data: &[u8]) {
-    const WORDS: [&str; 6] = ["say so", "hang", "ask me", "tool so", "fail", "deaf"];
+    const WORDS: [&str; 8] =
+        ["say so", "hang", "ask me", "tool so", "fail", "deaf", "break it", "stop refusal"];
     let mut dice = Dice::new(data);
     let policy = *dice.pick(&[Policy::Reject, Policy::Ask]);
     let typed: Vec<(Duration, String)> =

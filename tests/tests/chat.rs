@@ -143,10 +143,33 @@ fn a_cancel_while_nothing_runs_does_nothing() {
 fn a_turn_that_fails_is_not_the_end() {
     let mut room = Room::quiet(Policy::Ask, true);
     let (_, heard) = room.caller("fail");
-    assert_eq!(answer(&heard), Some(Turn { stop: Stop::EndTurn, answer: None }));
+    assert!(matches!(heard.borrow().answers[..], [Err(Failure::TurnFailed { answer: None, .. })]));
     assert_eq!(room.finished()[0].error.as_ref().map(|problem| problem.kind), Some(Kind::Rpc));
     room.types("say on");
     assert_eq!(room.finished()[1].outcome, Outcome::Completed);
+}
+
+#[test]
+fn c12_whoever_attached_learns_how_a_turn_ended() {
+    for (word, stop) in [
+        ("refusal", Stop::Refusal),
+        ("max_tokens", Stop::MaxTokens),
+        ("max_turn_requests", Stop::MaxTurnRequests),
+    ] {
+        let mut room = Room::quiet(Policy::Ask, true);
+        let (_, heard) = room.caller(&format!("stop {word}"));
+        assert_eq!(answer(&heard), Some(Turn { stop, answer: Some("so far".to_owned()) }), "{word}");
+    }
+    for (words, why) in [("break it", "asked to fail"), ("stop by_magic", "the agent stopped: by_magic")] {
+        let mut room = Room::quiet(Policy::Ask, true);
+        let (_, heard) = room.caller(words);
+        let heard = heard.borrow();
+        let [Err(Failure::TurnFailed { error, answer })] = &heard.answers[..] else {
+            panic!("{words}: {:?}", heard.answers)
+        };
+        assert!(error.message.contains(why), "{words}: {error}");
+        assert!(answer.is_some(), "{words}: what was answered before is carried along");
+    }
 }
 
 #[test]

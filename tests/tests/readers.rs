@@ -108,7 +108,6 @@ fn attach_client() -> Reader<Caller> {
 fn control_server() -> Reader<Server> {
     let mut config = control::server::Config::new(Address("/s".into()));
     config.limits.line = LIMIT;
-    config.owner = None;
     Reader::new(config)
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use agentline_core::attach::files::{TokenFile, live_dir, token_file};
 use agentline_core::attach::presence::{Liveness, NotFound, Record, Transport};
 use agentline_core::attach::{Limits, Target};
 use agentline_core::problem::{Kind, Phase, Problem};
-use agentline_core::{Address, Secret};
+use agentline_core::{Address, OpenError, Secret};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -102,6 +102,21 @@ impl Peers {
         self.found.iter().map(row).collect()
     }
 
+    /// Nobody that lives is called so: who is there instead.
+    fn nobody(&self, word: &str) -> Problem {
+        let alive = self.found.iter().filter(|(_, liveness)| *liveness == Liveness::Alive);
+        let mut alive: Vec<String> = alive.map(|(record, _)| shown(record)).collect();
+        if alive.is_empty() {
+            return missing(format!("{}: {} is none", self.nothing(), plain(word)))
+                .hint("agentline chat --attachable, in another terminal");
+        }
+        let more = alive.len().saturating_sub(NAMED);
+        alive.truncate(NAMED);
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        missing(format!("no session is called {}; there are {}{more}", plain(word), alive.join(", ")))
+            .hint("agentline attach list")
+    }
+
     /// Where was looked, for whoever found nothing.
     pub(crate) fn nothing(&self) -> String {
         format!("no session in {} (chosen by {})", self.folder.display(), self.chosen_by)
@@ -117,14 +132,14 @@ impl Peers {
             Ok(record) => match &record.attach_socket {
                 Some(socket) => Ok(PathBuf::from(socket)),
                 None => Err(unreachable(format!("the session {} lets nobody attach", shown(record)))
-                    .hint("start it with AGENTICA_ATTACH_ENABLED=1")),
+                    .hint("agentline chat --attachable, or AGENTICA_ATTACH_ENABLED=1 agentica")),
             },
-            Err(ambiguous @ NotFound::Ambiguous(_)) => Err(usage(format!("{word} {ambiguous}"))),
+            Err(ambiguous @ NotFound::Ambiguous(_)) => {
+                Err(usage(format!("{} {ambiguous}", plain(word))).hint("agentline attach list"))
+            }
             Err(NotFound::Nobody) => Err(match Record::find(&those(false), word) {
                 Ok(record) => self.dead(record),
-                Err(_) => {
-                    missing(format!("{}: {word} is none", self.nothing())).hint("agentline attach list")
-                }
+                Err(_) => self.nobody(word),
             }),
         }
     }
@@ -149,7 +164,7 @@ pub(crate) fn target(peer: &str, token: Option<&Path>) -> Result<Target, Problem
     };
     must_be_ours(&socket)?;
     let token = read_token(&token.map_or_else(|| token_file(&socket), Path::to_owned))?;
-    Ok(Target { socket: Address(socket), token, owner: Some(us()), limits: Limits::default() })
+    Ok(Target { socket: Address(socket), token, limits: Limits::default() })
 }
 
 fn socket_of_event() -> Result<PathBuf, Problem> {
@@ -161,23 +176,20 @@ fn socket_of_event() -> Result<PathBuf, Problem> {
     Ok(attachment.attach_socket.into())
 }
 
-/// A token is not sent where another user may listen.
+/// The token of a socket is not even read when another user may listen there.
 fn must_be_ours(socket: &Path) -> Result<(), Problem> {
-    let of = |why: &str| unreachable(format!("{} {why}", socket.display()));
-    let facts = match fs::symlink_metadata(socket) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(of("is not there").hint("agentline attach list"));
+    let of = |why: &dyn std::fmt::Display| unreachable(format!("{} {why}", socket.display()));
+    agentline_os::socket::check(socket).map_err(|error| {
+        if error == OpenError::NotFound {
+            of(&"is not there").hint("agentline attach list")
+        } else if error == OpenError::NotASocket {
+            of(&"is no socket")
+        } else if let OpenError::NotPrivate(why) = error {
+            of(&format_args!("is not private: {why}"))
+        } else {
+            of(&format_args!("cannot be used: {error}"))
         }
-        Err(error) => return Err(of(&format!("cannot be looked at: {error}"))),
-        Ok(facts) => facts,
-    };
-    if !facts.file_type().is_socket() {
-        Err(of("is no socket"))
-    } else if facts.uid() != us() || facts.mode() & 0o077 != 0 {
-        Err(of("is not private: another user could reach it"))
-    } else {
-        Ok(())
-    }
+    })
 }
 
 fn read_token(path: &Path) -> Result<Secret<String>, Problem> {
@@ -195,8 +207,11 @@ fn read_token(path: &Path) -> Result<Secret<String>, Problem> {
 }
 
 pub(super) fn read_record(path: &Path) -> Option<Record> {
+    let file = open(path).ok()?;
+    // Whoever else wrote one names a socket of theirs.
+    file.metadata().ok().filter(|facts| facts.is_file() && facts.uid() == us())?;
     let mut bytes = Vec::new();
-    open(path).ok()?.take(RECORD).read_to_end(&mut bytes).ok()?;
+    file.take(RECORD).read_to_end(&mut bytes).ok()?;
     Record::read(&bytes).ok()
 }
 
@@ -231,6 +246,8 @@ fn unreachable(message: impl Into<String>) -> Problem {
     Problem::new(Phase::Connect, Kind::Unreachable, message)
 }
 
+/// Sessions that are named.
+const NAMED: usize = 5;
 /// Bytes of a record, far more than any has.
 const RECORD: u64 = 1 << 20;
 /// Bytes of a notify event: it may hold an answer.

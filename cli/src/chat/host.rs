@@ -42,9 +42,9 @@ fn config(flag: bool, cwd: &str) -> io::Result<Option<server::Config>> {
     let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let (attach_dir, tmpdir) = (path("AGENTICA_ATTACH_DIR"), path("TMPDIR"));
     let us = rustix::process::geteuid().as_raw();
-    let attach_dir = files::attach_dir(attach_dir.as_deref(), tmpdir.as_deref(), us);
     let home = std::env::home_dir().filter(|home| home.is_absolute());
     let home = home.ok_or_else(|| io::Error::other("HOME names no folder"))?;
+    let attach_dir = files::attach_dir(attach_dir.as_deref(), tmpdir.as_deref(), us, &home);
     let (cache, agentica) = (path("AGENTICA_CACHE_DIR"), path("AGENTICA_HOME"));
     let live_dir = files::live_dir(cache.as_deref(), agentica.as_deref(), &home);
 

@@ -14,7 +14,7 @@ pub(crate) use json::{Json, line, object};
 pub(crate) use notes::{Notes, columns, is_clever};
 pub(crate) use out::{EXPIRED, Out, print, unwritten};
 pub(crate) use page::{Foot, Page};
-pub(crate) use paint::{In, Paint, plain, span, table};
+pub(crate) use paint::{In, Paint, plain, printable, span, table};
 pub(crate) use sink::{News, Settled, Sink, Stream};
 pub(crate) use text::Text;
 pub(crate) use tools::{Tools, label, merge};

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::chat::open;
-use crate::rig::{Bench, Done, Running, done, text};
+use crate::rig::{AGENTLINE, Bench, Done, Running, done, text};
 
 /// `agentline attach …` with JSON output.
 fn attach(bench: &Bench, args: &[&str]) -> Done {
@@ -114,6 +114,39 @@ fn a_dead_session_is_called_dead_and_one_that_never_was_is_not() {
     assert!(!first(&unknown)["error"]["message"].to_string().contains("dead"));
 }
 
+#[test]
+fn e8_a_word_that_names_nobody_is_answered_with_who_is_there() {
+    let bench = Bench::new();
+    let alive = |id: &str, name: &str, session: &str| json!({"peer_id": id, "name": name, "session_id": session, "pid": std::process::id(), "updated_at": now()});
+    leave_record(&bench, &alive("ab12cd34", "proj-7f", "0123456789"));
+    leave_record(&bench, &alive("ff12cd34", "other-80", "9876543210"));
+    let nobody = first(&attach(&bench, &["ping", "nosuch"]));
+    let message = "no session is called nosuch; there are ab12cd34 (proj-7f), ff12cd34 (other-80)";
+    assert_eq!(nobody["error"]["message"], message);
+    assert_eq!(nobody["error"]["hint"], "agentline attach list");
+    // None of them lets anybody in, and so the right one is told to have been found.
+    for (word, id) in
+        [("proj", "ab12cd34"), ("PROJ-7F", "ab12cd34"), ("01234567", "ab12cd34"), ("ff", "ff12cd34")]
+    {
+        let found = first(&attach(&bench, &["ping", word]));
+        let message = found["error"]["message"].as_str().expect("a message");
+        assert!(message.starts_with(&format!("the session {id}")), "{word}: {message}");
+    }
+}
+
+#[test]
+fn e1_a_tilde_in_a_variable_is_the_home() {
+    let bench = Bench::new();
+    for (name, below) in [("AGENTICA_CACHE_DIR", "c"), ("AGENTICA_HOME", "a/cache")] {
+        let live = bench.path("home").join(below).join("peers/live");
+        fs::create_dir_all(&live).expect("a folder");
+        fs::write(live.join("x.json"), r#"{"peer_id":"ab12cd34","name":"x"}"#).expect("a record");
+        let value = format!("~/{}", below.split('/').next().expect("a folder"));
+        let listed = done(bench.agentline(&["attach", "list", "--json"]).env(name, value)).objects();
+        assert_eq!(listed[0]["peerId"], "ab12cd34", "{name}");
+    }
+}
+
 fn now() -> f64 {
     std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_secs_f64()
 }
@@ -174,8 +207,16 @@ fn a_turn_that_is_cancelled_and_one_that_is_not_waited_for_have_their_exit_codes
     assert_eq!(one.until("result")["stopReason"], "cancelled");
     assert_eq!(one.end().0.code(), Some(130));
 
-    let late = attach(&bench, &["send", &id, "slow 1000", "--timeout", "100ms"]);
-    assert_eq!((late.code, &first(&late)["error"]["kind"]), (Some(124), &json!("timeout")));
+    let late = first(&attach(&bench, &["send", &id, "slow 1000", "--timeout", "100ms"]));
+    let error = &late["error"];
+    assert_eq!(
+        (&error["kind"], &error["phase"], &error["promptSent"]),
+        (&json!("timeout"), &json!("prompt"), &json!(true))
+    );
+    assert_eq!(
+        (&error["retryable"], &error["hint"]),
+        (&json!(false), &json!(format!("agentline attach cancel {id}")))
+    );
 
     let one = send();
     chat.signal(Signal::TERM);
@@ -203,7 +244,7 @@ fn a_token_is_neither_sent_where_others_listen_nor_read_where_others_wrote() {
     unreachable(&["ping", socket_text], "the token file can be read by others");
     mode(&token, 0o600);
     mode(&socket, 0o666);
-    unreachable(&["ping", socket_text], "is not private");
+    unreachable(&["ping", socket_text], "is not private: other users may write to it (mode 666)");
     mode(&socket, 0o600);
     let wrong = bench.file("wrong", "no such token");
     mode(&wrong, 0o600);
@@ -215,7 +256,7 @@ fn a_token_is_neither_sent_where_others_listen_nor_read_where_others_wrote() {
     unreachable(&["ping", text(&token)], "is no socket");
     let link = bench.path("link.sock");
     symlink(&socket, &link).expect("a link");
-    unreachable(&["ping", text(&link)], "is no socket");
+    unreachable(&["ping", text(&link)], "is not private: it is a symbolic link");
     assert_eq!(attach(&bench, &["ping", socket_text]).code, Some(0));
 }
 
@@ -230,4 +271,99 @@ fn an_event_of_a_session_that_lets_nobody_in_says_so() {
         drop(stdin);
         assert_eq!(ping.end().0.code(), Some(code), "{event}");
     }
+}
+
+#[test]
+fn c12_a_turn_that_did_not_end_well_is_no_success() {
+    let bench = Bench::new();
+    let (_chat, _) = open(&bench, &[]);
+    let (id, _) = peer(&bench);
+    let failed = attach(&bench, &["send", &id, "fail"]);
+    let result = first(&failed);
+    assert_eq!((failed.code, &result["outcome"]), (Some(1), &json!("error")));
+    assert_eq!(result["answer"], "This will not end well.\n", "what was answered before is carried along");
+    delivered(&result["error"]);
+    let text = done(&mut bench.agentline(&["attach", "send", &id, "fail"]));
+    assert_eq!((text.code, &*text.out), (Some(1), "This will not end well.\n"));
+    assert!(
+        text.err.starts_with("✗ the turn failed: ") && text.err.contains("asked to fail"),
+        "{}",
+        text.err
+    );
+
+    let refused = attach(&bench, &["send", &id, "refuse"]);
+    let result = first(&refused);
+    assert_eq!(
+        (refused.code, &result["outcome"], &result["stopReason"]),
+        (Some(1), &json!("refusal"), &json!("refusal"))
+    );
+
+    let died = attach(&bench, &["send", &id, "crash 3"]);
+    let result = first(&died);
+    assert_eq!((died.code, &result["answer"]), (Some(1), &json!("Down I go.\n")));
+    delivered(&result["error"]);
+    let message = result["error"]["message"].to_string();
+    assert!(message.contains("code 3"), "the first fact is the cause: {message}");
+}
+
+/// The words were heard: to say them again may do their work twice.
+fn delivered(error: &Value) {
+    let told = (&error["phase"], &error["retryable"], &error["promptSent"]);
+    assert_eq!(told, (&json!("prompt"), &json!(false), &json!(true)), "{error}");
+}
+
+#[test]
+fn c12_a_server_that_dies_in_a_turn_may_have_done_it() {
+    let bench = Bench::new();
+    let (mut chat, _) = open(&bench, &[]);
+    let (id, _) = peer(&bench);
+    let mut send = Running::new(&mut bench.agentline(&["attach", "--json", "send", &id, "slow 1000"]));
+    chat.until("prompt");
+    chat.signal(Signal::KILL);
+    delivered(&send.until("result")["error"]);
+}
+
+#[test]
+fn c12_sigterm_cancels_and_sighup_says_that_it_does_not() {
+    let bench = Bench::new();
+    let (mut chat, _) = open(&bench, &[]);
+    let (id, _) = peer(&bench);
+    let send = || Running::new(&mut bench.agentline(&["attach", "--json", "send", &id, "slow 1000"]));
+
+    let mut one = send();
+    chat.until("prompt");
+    one.signal(Signal::TERM);
+    assert_eq!(one.until("result")["stopReason"], "cancelled");
+    assert_eq!(one.end().0.code(), Some(143));
+    assert_eq!(chat.until("result")["outcome"], "aborted");
+
+    let mut one = send();
+    chat.until("prompt");
+    one.signal(Signal::HUP);
+    let result = one.until("result");
+    assert_eq!((&result["outcome"], &result["error"]["promptSent"]), (&json!("aborted"), &json!(true)));
+    assert_eq!(result["error"]["message"], "we left before the end of the turn, which goes on");
+    assert_eq!(result["error"]["hint"], format!("agentline attach cancel {id}"));
+    assert_eq!(one.end().0.code(), Some(129));
+    assert_eq!(first(&attach(&bench, &["load", &id]))["busy"], true);
+}
+
+#[test]
+fn g10_a_hang_up_that_is_ignored_stays_ignored() {
+    let bench = Bench::new();
+    let (mut chat, _) = open(&bench, &[]);
+    let (id, _) = peer(&bench);
+    let plain = bench.agentline(&[]);
+    let script = "trap '' HUP; exec \"$0\" attach --json send \"$1\" 'slow 1000'";
+    let mut nohup = Command::new("/bin/sh");
+    nohup.args(["-c", script, AGENTLINE, &id]).env_clear().stdin(Stdio::null());
+    for (name, value) in plain.get_envs() {
+        nohup.env(name, value.expect("a value"));
+    }
+    let mut one = Running::new(&mut nohup);
+    chat.until("prompt");
+    one.signal(Signal::HUP);
+    one.signal(Signal::INT);
+    assert_eq!(one.until("result")["stopReason"], "cancelled", "it was still there to be interrupted");
+    assert_eq!(one.end().0.code(), Some(130));
 }

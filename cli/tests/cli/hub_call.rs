@@ -1,7 +1,8 @@
 //! `hub call`: answers as they came, streams to their end, and exit codes by tag.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -16,7 +17,7 @@ use agentline_tests::runtimes::{Blocking, Runtime};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::rig::{Bench, Running, done, text};
+use crate::rig::{Bench, Done, Running, done, text};
 
 /// A server in this process, and what it heard.
 struct Hub {
@@ -67,7 +68,7 @@ fn a_result_is_printed_as_it_came() {
         (&["echo", "null"], "null\n"),
         (&["echo"], "{}\n"),
         (&["echo", "[1,\n2]"], "[1, 2]\n"),
-        (&["--json", "echo", "{\"a\": 1}"], "{\"ok\":true,\"result\":{\"a\": 1}}\n"),
+        (&["--json", "echo", "{\"a\": 1}"], "{\"ok\":true,\"requestId\":\"0\",\"result\":{\"a\": 1}}\n"),
     ] {
         let ended = done(&mut hub.call(args));
         assert_eq!((ended.code, &*ended.out, &*ended.err), (Some(0), out, ""), "{args:?}");
@@ -90,7 +91,7 @@ fn a_stream_is_followed_to_its_end() {
     }
     let frames = done(&mut hub.call(&["burst", "2", "--json"])).objects();
     assert_eq!((&frames[1]["stream"], &frames[1]["data"]["n"]), (&json!("event"), &json!(1)));
-    assert_eq!(frames[2..], [json!({"stream": "end", "reason": "completed"})]);
+    assert_eq!(frames[2..], [json!({"stream": "end", "requestId": "0", "reason": "completed"})]);
 }
 
 #[test]
@@ -107,7 +108,8 @@ fn a_failure_ends_with_the_code_of_its_tag() {
     assert!(ended.code == Some(2) && ended.err.ends_with("(invalid_args)\n"), "{ended:?}");
     let ended = done(&mut hub.call(&["--json", "fail"]));
     assert_eq!(ended.code, Some(3));
-    assert_eq!(ended.out, "{\"ok\":false,\"error\":\"not_found\",\"message\":\"there is none\"}\n");
+    let line = "{\"ok\":false,\"requestId\":\"0\",\"error\":\"not_found\",\"message\":\"there is none\"}\n";
+    assert_eq!(ended.out, line);
 }
 
 #[test]
@@ -169,7 +171,8 @@ fn a_frame_is_shown_when_it_comes() {
     call.until_some(|frame| frame["data"]["n"] == 0);
     done(&mut hub.call(&["stop"]));
     let (status, out, _) = call.end();
-    assert_eq!((status.code(), &*out), (Some(0), "{\"stream\":\"end\",\"reason\":\"stopped\"}\n"));
+    let line = "{\"stream\":\"end\",\"requestId\":\"0\",\"reason\":\"stopped\"}\n";
+    assert_eq!((status.code(), &*out), (Some(0), line));
 }
 
 #[test]
@@ -245,4 +248,68 @@ fn arguments_that_are_no_json_are_refused_before_anything_is_sent() {
     let ended = done(&mut hub.call(&["echo", "{a:1}"]));
     assert_eq!((ended.code, &*ended.out), (Some(2), ""), "{ended:?}");
     assert!(hub.told.try_recv().is_err());
+}
+
+/// A server that says this, whatever it is asked, and then goes.
+fn answered(said: &'static [u8], args: &[&str]) -> Done {
+    let bench = Bench::new();
+    let path = bench.path("sock");
+    let listener = UnixListener::bind(&path).expect("a socket");
+    let server = thread::spawn(move || {
+        let (mut client, _) = listener.accept().expect("a client");
+        BufReader::new(client.try_clone().expect("a descriptor"))
+            .read_line(&mut String::new())
+            .expect("a request");
+        client.write_all(said).expect("a reader");
+    });
+    let ended = done(bench.agentline(&["hub", "call", "--socket", text(&path), "x"]).args(args));
+    server.join().expect("it ends");
+    ended
+}
+
+#[test]
+fn e4_with_json_the_lines_are_the_servers_own() {
+    const LINES: [(&str, i32); 6] = [
+        ("{\"ok\": true, \"result\": 1, \"later\": {\"x\": 1.50}}\n", 0),
+        ("{\"ok\":false,\"error\":\"not_found\",\"message\":\"m\",\"detail\":[1]}\n", 3),
+        ("junk\n", 1),
+        ("[1]\n", 1),
+        (
+            "{\"stream\":\"snapshot\",\"data\":1}\n{\"kind\":\"future\"}\n{\"stream\":\"end\",\"reason\":\"r\",\"n\":7}\n",
+            0,
+        ),
+        ("{\"stream\":\"event\",\"data\":1,\"seq\":7}\n[2]\n{\"stream\":\"end\"}\n", 0),
+    ];
+    for (said, code) in LINES {
+        let ended = answered(said.as_bytes(), &["--json"]);
+        assert_eq!((&*ended.out, ended.code), (said, Some(code)), "{ended:?}");
+    }
+    let text = answered(LINES[4].0.as_bytes(), &[]);
+    assert_eq!(text.out, "{\"stream\":\"snapshot\",\"data\":1}\n{\"kind\":\"future\"}\n");
+}
+
+#[test]
+fn g10_a_silent_server_is_not_waited_for_without_end() {
+    let bench = Bench::new();
+    let path = bench.path("sock");
+    let _silent = UnixListener::bind(&path).unwrap();
+    let args = ["hub", "call", "--socket", text(&path), "--timeout", "100ms", "x"];
+    let ended = done(&mut bench.agentline(&args));
+    assert_eq!(
+        (ended.code, &*ended.err),
+        (Some(4), "✗ the server does not answer within 0.1 s (--timeout)\n")
+    );
+    let help = done(&mut bench.agentline(&["hub", "call", "--help"])).out;
+    assert!(help.contains("120s"), "{help}");
+}
+
+#[test]
+fn e3_a_socket_that_others_may_write_to_is_sent_nothing() {
+    let hub = Hub::new();
+    let path = hub.bench.path("run/control.sock");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    let ended = done(&mut hub.call(&["echo"]));
+    assert_eq!(ended.code, Some(4));
+    assert!(ended.err.contains("not private: other users may write to it (mode 666)"), "{}", ended.err);
+    assert!(hub.told.try_recv().is_err(), "nothing was asked");
 }

@@ -12,7 +12,8 @@ use crate::nest::{Nest, Told};
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
-    /// A request on the first connection. A prompt has to wait until a cancel is over, which could hit it.
+    /// A request on the first connection. A prompt has to wait until a cancel is over, which could hit it, and
+    /// until the turn that it ended has wound down.
     Ask(client::Command),
     /// Cancels the session's turn while a prompt of ours is open. Who cancels a turn of somebody else uses a
     /// [`Canceller`].
@@ -25,8 +26,9 @@ pub enum Command {
 pub enum Event {
     /// About the first connection.
     Said(client::Event),
-    /// Whether the session took the cancel; one for each that was not refused. The prompt itself ends with
-    /// an answer of its own. May come after the first connection closed.
+    /// Whether the session took the cancel, told when its turn has wound down; one for each that was not
+    /// refused. The prompt itself ends with an answer of its own, and before. May come after the first
+    /// connection closed.
     Cancelled(Result<(), Failure>),
 }
 

@@ -1,11 +1,13 @@
 //! Cancels the turn of a session, on a connection of its own.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::client::{self, Client, Event, Failure, Target};
-use super::wire::{Method, Params};
+use super::wire::{Answer, Method, Params};
 use crate::closed::Cause;
-use crate::machine::{Deadline, Input, Machine, Now, Output, Outputs, Refused};
+use crate::machine::{Deadline, Input, Machine, Now, Output, Outputs, Refused, Time, soonest};
 use crate::role::Role;
 
 /// Which turn to cancel.
@@ -21,12 +23,17 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct GiveUp;
 
-/// Connects, cancels, leaves. Its one event says whether the session took the cancel, which says nothing
-/// about whether a turn ran.
+/// Connects, cancels, waits until the turn has wound down, leaves. Its one event says whether the session took
+/// the cancel, which says nothing about whether a turn ran.
+///
+/// A session that still winds down takes further words into the turn that was cancelled, where nobody answers
+/// them. So the session is asked until it is no longer busy, for [`Limits::wind_down`](super::Limits::wind_down)
+/// at most: it may be busy with a turn of somebody else.
 #[derive(Debug)]
 pub struct Canceller {
     client: Client,
     stage: Stage,
+    wind_down: Duration,
     out: Outputs<Result<(), Failure>>,
 }
 
@@ -37,6 +44,11 @@ enum Stage {
         session: Option<String>,
     },
     Sent,
+    /// The session took it, and is asked now and then whether it is still busy.
+    Winding {
+        until: Time,
+        ask: Option<Time>,
+    },
     /// The event was told.
     Done,
 }
@@ -47,25 +59,28 @@ impl Machine for Canceller {
     type Event = Result<(), Failure>;
 
     fn new(now: Now, Config { target, session }: Config) -> Self {
+        let wind_down = target.limits.wind_down;
         let client = Client::new(now, target);
-        let mut this = Self { client, stage: Stage::Connecting { session }, out: Outputs::default() };
+        let stage = Stage::Connecting { session };
+        let mut this = Self { client, stage, wind_down, out: Outputs::default() };
         this.settle(now);
         this
     }
 
     fn handle(&mut self, now: Now, input: Input<'_>) {
         self.client.handle(now, input);
+        self.tick(now);
         self.settle(now);
     }
 
-    /// Refused when the cancel is on its way.
+    /// Refused when the cancel is on its way, or its turn winds down.
     fn command(&mut self, now: Now, _: GiveUp) -> Result<(), Refused> {
         match self.stage {
             Stage::Connecting { .. } => {
                 self.leave(now);
                 self.done(Err(Failure::Closed(Cause::Left)));
             }
-            Stage::Sent => return Err(Refused::Busy),
+            Stage::Sent | Stage::Winding { .. } => return Err(Refused::Busy),
             Stage::Done => return Err(Refused::Closed),
         }
         self.settle(now);
@@ -77,7 +92,12 @@ impl Machine for Canceller {
     }
 
     fn deadline(&self) -> Option<Deadline> {
-        self.client.deadline()
+        let own = match self.stage {
+            Stage::Winding { ask: Some(at), .. } => Some((at, "ask whether the turn is over")),
+            Stage::Winding { until, .. } => Some((until, "the turn winds down")),
+            Stage::Connecting { .. } | Stage::Sent | Stage::Done => None,
+        };
+        soonest(own, self.client.deadline())
     }
 }
 
@@ -101,13 +121,46 @@ impl Canceller {
     fn told(&mut self, now: Now, event: Event) {
         match event {
             Event::Ready(_) => self.cancel(now),
-            Event::Answered(answer) => {
-                self.done(answer.map(|_| ()));
-                self.leave(now);
-            }
-            Event::Closed(closed) => self.done(Err(Failure::Closed(closed.cause))),
+            Event::Answered(answer) => self.answered(now, answer),
+            Event::Closed(closed) => self.done(match self.stage {
+                Stage::Winding { .. } => Ok(()),
+                Stage::Connecting { .. } | Stage::Sent | Stage::Done => Err(Failure::Closed(closed.cause)),
+            }),
             Event::Noticed(_) => {}
         }
+    }
+
+    fn answered(&mut self, now: Now, answer: Result<Answer, Failure>) {
+        match (&mut self.stage, answer) {
+            (Stage::Sent, Ok(_)) => {
+                self.stage = Stage::Winding { until: now.mono + self.wind_down, ask: Some(now.mono) };
+                self.tick(now);
+            }
+            (Stage::Winding { ask, .. }, Ok(Answer::Session(session))) if session.busy => {
+                *ask = Some(now.mono + ASK_AGAIN);
+            }
+            // Whatever it says to the question, it took the cancel.
+            (Stage::Winding { .. }, _) => self.finish(now, Ok(())),
+            (_, answer) => self.finish(now, answer.map(|_| ())),
+        }
+    }
+
+    fn tick(&mut self, now: Now) {
+        let Stage::Winding { until, ask } = &mut self.stage else { return };
+        if *until <= now.mono {
+            self.finish(now, Ok(()));
+        } else if ask.is_some_and(|at| at <= now.mono) {
+            *ask = None;
+            let load = client::Command::Load { session: None };
+            if self.client.command(now, load).is_err() {
+                self.finish(now, Ok(()));
+            }
+        }
+    }
+
+    fn finish(&mut self, now: Now, outcome: Result<(), Failure>) {
+        self.done(outcome);
+        self.leave(now);
     }
 
     fn cancel(&mut self, now: Now) {
@@ -131,3 +184,6 @@ impl Canceller {
         }
     }
 }
+
+/// Between two questions whether the turn is over.
+const ASK_AGAIN: Duration = Duration::from_millis(100);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::limits::Limits;
-use super::wire::{AgentInfo, Answer, Method, Params, VERSION, welcome};
+use super::wire::{AgentInfo, Answer, Method, Params, VERSION, failed_turn, welcome};
 use crate::closed::{Cause, Closed};
 use crate::lines::Line;
 use crate::link::Listened;
@@ -19,8 +19,6 @@ pub struct Target {
     pub socket: Address,
     /// The token that lies beside it.
     pub token: Secret<String>,
-    /// Who must be listening there before the token is sent; `None`: whoever it is.
-    pub owner: Option<u32>,
     /// Sizes and times.
     pub limits: Limits,
 }
@@ -69,21 +67,29 @@ pub enum Failure {
     /// The session said no.
     #[error("{0}")]
     Refused(Box<RpcError>),
+    /// The words were delivered, and their turn failed.
+    #[error("the turn failed: {}", error.message)]
+    TurnFailed {
+        /// The reason.
+        error: Box<RpcError>,
+        /// The last piece of what was answered before.
+        answer: Option<String>,
+    },
     /// The session's answer makes no sense.
     #[error("the answer cannot be read")]
     Unreadable,
-    /// The connection ended first. Whether a prompt was delivered is not known.
+    /// The connection ended before the request was sent, or while another than a prompt was open.
     #[error("no answer: {0}")]
     Closed(Cause<Fault>),
+    /// The connection ended after the words were sent: their turn may run, or have run.
+    #[error("the end of the turn was not seen: {0}")]
+    Unseen(Cause<Fault>),
 }
 
 /// What a session did wrong.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// Another user listens at the socket. The token was not sent.
-    #[error("another user listens at the socket")]
-    Impostor(Peer),
     /// The token was refused.
     #[error("the token was refused: {0}")]
     Refused(Box<RpcError>),
@@ -148,10 +154,7 @@ impl Role for Client {
         &mut self.wire
     }
 
-    fn opened(&mut self, now: Now, peer: Peer) {
-        if self.target.owner.is_some() && peer.uid != self.target.owner {
-            return self.part(now, Cause::Fault(Fault::Impostor(peer)));
-        }
+    fn opened(&mut self, now: Now, _: Peer) {
         let params = Params::initialize(self.target.token.expose());
         let number = self.next;
         self.next += 1;
@@ -198,8 +201,9 @@ impl Role for Client {
     }
 
     fn parting(&mut self, _: Now, cause: &Cause<Fault>) {
-        if let Stage::Asking { .. } = std::mem::replace(&mut self.stage, Stage::Idle) {
-            self.wire.tell(Event::Answered(Err(Failure::Closed(cause.clone()))));
+        if let Stage::Asking { method, .. } = std::mem::replace(&mut self.stage, Stage::Idle) {
+            let failure = if method == Method::Prompt { Failure::Unseen } else { Failure::Closed };
+            self.wire.tell(Event::Answered(Err(failure(cause.clone()))));
         }
     }
 
@@ -243,7 +247,7 @@ impl Client {
             (Frame::Response { id, outcome }, Stage::Asking { number, method, .. }) if is(&id, *number) => {
                 let answer = match outcome {
                     Ok(result) => Answer::from_result(*method, result).ok_or(Failure::Unreadable),
-                    Err(error) => Err(Failure::Refused(error.into())),
+                    Err(error) => Err(Failure::of_answer(*method, error)),
                 };
                 self.answered(answer);
             }
@@ -301,6 +305,17 @@ impl Client {
             Stage::Greeting { until, .. } => Some(until),
             Stage::Asking { until, .. } => until,
             Stage::Opening | Stage::Idle => None,
+        }
+    }
+}
+
+impl Failure {
+    /// What an error means as the answer to that request.
+    fn of_answer(method: Method, error: RpcError) -> Self {
+        let failed = if method == Method::Prompt { failed_turn(&error) } else { None };
+        match failed {
+            Some(answer) => Self::TurnFailed { error: error.into(), answer },
+            None => Self::Refused(error.into()),
         }
     }
 }

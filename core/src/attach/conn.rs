@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -10,7 +11,8 @@ use super::wire::{self, AgentInfo, Answer, HEALTHY, Method, NOT_ADMITTED, Welcom
 use crate::closed::{Cause, Closed};
 use crate::limits::{Graces, Limits};
 use crate::lines::Line;
-use crate::machine::{Now, Refused};
+use crate::link::Listened;
+use crate::machine::{Deadline, Now, Refused};
 use crate::role::{Role, Takes, Wire};
 use crate::rpc::{self, After, Frame, Id, RpcError, code};
 use crate::secret::Secret;
@@ -22,6 +24,10 @@ pub(super) struct House {
     pub(super) agent: AgentInfo,
     pub(super) limits: Limits,
     pub(super) graces: Graces,
+    /// For the token to come.
+    pub(super) admission: Duration,
+    /// Bytes of a line before it.
+    pub(super) stranger_line: usize,
 }
 
 /// What a connection asks of the session. It is answered before the next request is looked at: clients may
@@ -38,6 +44,8 @@ pub(super) enum Ask {
 pub(super) enum Tell {
     /// The outcome of what was asked.
     Answer(Result<Answer, RpcError>),
+    /// Others without the token want its seat.
+    MakeRoom,
     /// The session is over.
     Leave,
 }
@@ -53,8 +61,10 @@ pub(super) struct Conn {
 
 #[derive(Debug)]
 enum Stage {
-    /// No right token yet.
-    Stranger,
+    /// No right token yet, for which there is time until then.
+    Stranger {
+        until: Listened,
+    },
     Admitted,
     /// The session was asked. `None`: by a notification.
     Asked(Option<Id>),
@@ -66,9 +76,10 @@ impl Role for Conn {
     type Event = Ask;
     type Fault = Infallible;
 
-    fn start(_: Now, house: Self::Config) -> Self {
+    fn start(now: Now, house: Self::Config) -> Self {
         let wire = Wire::adopt(&house.limits, &house.graces);
-        Self { wire, stage: Stage::Stranger, full: false, house }
+        let until = wire.link.listened(now) + house.admission;
+        Self { wire, stage: Stage::Stranger { until }, full: false, house }
     }
 
     fn wire(&self) -> &Wire<Ask, Infallible> {
@@ -81,9 +92,16 @@ impl Role for Conn {
 
     fn takes(&self) -> Takes {
         match self.stage {
-            Stage::Stranger | Stage::Admitted if self.has_room() => Takes::Now,
-            Stage::Stranger | Stage::Admitted | Stage::Asked(_) => Takes::Later,
+            Stage::Stranger { .. } | Stage::Admitted if !self.full && self.has_room() => Takes::Now,
+            Stage::Stranger { .. } | Stage::Admitted | Stage::Asked(_) => Takes::Later,
         }
+    }
+
+    fn longest(&self) -> Option<usize> {
+        Some(match self.stage {
+            Stage::Stranger { .. } => self.house.stranger_line.min(self.house.limits.line),
+            Stage::Admitted | Stage::Asked(_) => self.house.limits.line,
+        })
     }
 
     fn line(&mut self, now: Now, line: Line<'_>) {
@@ -104,9 +122,23 @@ impl Role for Conn {
                     Err(error) => self.refuse(id.as_ref(), &error),
                 }
             }
+            Tell::MakeRoom => self.dismiss(now, "too many connections without the token"),
             Tell::Leave => self.part(now, Cause::Left),
         }
         Ok(())
+    }
+
+    fn tick(&mut self, now: Now) {
+        if let Stage::Stranger { until } = self.stage
+            && until <= self.wire.link.listened(now)
+        {
+            self.dismiss(now, "the token did not come in time");
+        }
+    }
+
+    fn due(&self) -> Option<Deadline> {
+        let Stage::Stranger { until } = self.stage else { return None };
+        self.wire.link.due_at(until).map(|at| (at, "the token"))
     }
 
     fn hold(&mut self, _: Now, full: bool) {
@@ -133,6 +165,16 @@ impl Conn {
         self.wire.link.is_open() && !self.wire.link.has_ended() && !self.is_stuffed()
     }
 
+    /// Whether it has a seat, and no right token yet.
+    pub(super) const fn is_stranger(&self) -> bool {
+        self.wire.is_up() && matches!(self.stage, Stage::Stranger { .. })
+    }
+
+    fn dismiss(&mut self, now: Now, why: &'static str) {
+        self.error(&Id::null(), NOT_ADMITTED, why);
+        self.part(now, Cause::Left);
+    }
+
     /// Too much came that cannot be taken yet: the rest stays in the pipe until it is.
     fn is_stuffed(&self) -> bool {
         self.wire.waiting() >= self.house.limits.unsent_soft
@@ -141,7 +183,7 @@ impl Conn {
     const fn is_finished(&self) -> bool {
         self.wire.link.has_ended()
             && self.wire.waiting() == 0
-            && matches!(self.stage, Stage::Stranger | Stage::Admitted)
+            && matches!(self.stage, Stage::Stranger { .. } | Stage::Admitted)
     }
 
     /// Whether one more answer can wait to be sent.
@@ -234,6 +276,8 @@ mod tests {
             agent: AgentInfo::default(),
             limits: Limits { unsent_soft: 1000, write: 300, ..Limits::default() },
             graces: Graces::default(),
+            admission: Duration::from_secs(10),
+            stranger_line: 1000,
         };
         let mut conn = Conn::new(Now::default(), Arc::new(house));
         hear(

@@ -19,10 +19,22 @@ impl Failure {
                 let said = format!("the session answered: {} ({})", error.message, error.code);
                 Problem::new(Phase::Prompt, Kind::Rpc, said)
             }
+            Self::TurnFailed { error, .. } => {
+                Problem::new(Phase::Prompt, Kind::Rpc, format!("the turn failed: {}", error.message))
+                    .prompt_sent()
+            }
             Self::Unreadable => {
                 Problem::new(Phase::Prompt, Kind::Protocol, "the session's answer cannot be read")
             }
             Self::Closed(cause) => cause.problem(),
+            Self::Unseen(cause) => {
+                let problem = cause.problem();
+                let said = format!(
+                    "the words were sent, but the end of their turn was not seen: {}",
+                    problem.message
+                );
+                Problem { message: said, phase: Phase::Prompt, hint: None, ..problem }.prompt_sent()
+            }
         }
     }
 }
@@ -43,14 +55,13 @@ impl Cause<Fault> {
             }
             Self::Fault(fault) => {
                 let kind = match fault {
-                    Fault::Impostor(_) => Kind::Unreachable,
                     Fault::Refused(_) => Kind::Refused,
                     Fault::WrongVersion(_) => Kind::WrongVersion,
                     Fault::NotAttach | Fault::LineTooLong => Kind::Protocol,
                     Fault::TimedOut => Kind::Timeout,
                 };
                 let said = match fault {
-                    Fault::Impostor(_) | Fault::Refused(_) => fault.to_string(),
+                    Fault::Refused(_) => fault.to_string(),
                     Fault::WrongVersion(_) | Fault::NotAttach | Fault::TimedOut | Fault::LineTooLong => {
                         format!("whoever listens there is no session of ours: {fault}")
                     }
@@ -64,7 +75,6 @@ impl Cause<Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Peer;
     use crate::rpc::RpcError;
 
     #[test]
@@ -77,14 +87,31 @@ mod tests {
             (Failure::Unreadable, 5),
             (Failure::Closed(Cause::Left), 130),
             (Failure::Closed(Cause::Gone), 4),
+            (Failure::Unseen(Cause::Gone), 1),
+            (Failure::Unseen(Cause::Left), 130),
+            (Failure::TurnFailed { error: Box::new(RpcError::new(-32603, "no")), answer: None }, 1),
             (Failure::Closed(Cause::Failed(OpenError::NotFound)), 4),
             (Failure::Closed(Cause::Failed(OpenError::Refused)), 4),
-            (fault(Fault::Impostor(Peer::default())), 4),
             (fault(Fault::Refused(Box::new(RpcError::new(-32000, "no")))), 4),
             (fault(Fault::WrongVersion(2)), 4),
             (fault(Fault::TimedOut), 124),
         ] {
             assert_eq!(failure.problem().exit_code(), code, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn words_that_were_sent_are_not_to_be_sent_again() {
+        for (failure, sent) in [
+            (Failure::Unseen(Cause::Gone), true),
+            (Failure::Unseen(Cause::Fault(Fault::LineTooLong)), true),
+            (Failure::TurnFailed { error: Box::new(RpcError::new(-32603, "no")), answer: None }, true),
+            (Failure::Closed(Cause::Gone), false),
+            (Failure::Closed(Cause::Failed(OpenError::Refused)), false),
+        ] {
+            let problem = failure.problem();
+            assert_eq!((problem.prompt_sent, problem.retryable), (sent, !sent), "{failure:?}");
+            assert_eq!(problem.phase, if sent { Phase::Prompt } else { Phase::Connect });
         }
     }
 }

@@ -15,22 +15,22 @@ pub fn is_enabled(variable: Option<&OsStr>, setting: bool) -> bool {
 }
 
 /// Where sockets and tokens lie: `$AGENTICA_ATTACH_DIR`, else `agentica-<uid>` in `$TMPDIR` or `/tmp`. An
-/// empty variable counts as unset.
+/// empty variable counts as unset, and `~` at the start of the first one is `home`.
 #[must_use]
-pub fn attach_dir(attach_dir: Option<&Path>, tmpdir: Option<&Path>, uid: u32) -> PathBuf {
+pub fn attach_dir(attach_dir: Option<&Path>, tmpdir: Option<&Path>, uid: u32, home: &Path) -> PathBuf {
     match (set(attach_dir), set(tmpdir)) {
-        (Some(dir), _) => dir.to_owned(),
+        (Some(dir), _) => expanded(dir, home),
         (None, tmpdir) => tmpdir.unwrap_or(Path::new("/tmp")).join(format!("agentica-{uid}")),
     }
 }
 
 /// Where records lie: below `$AGENTICA_CACHE_DIR`, else `$AGENTICA_HOME/cache`, else `~/.agentica/cache`. An
-/// empty variable counts as unset.
+/// empty variable counts as unset, and `~` at the start of one is `home`.
 #[must_use]
 pub fn live_dir(cache_dir: Option<&Path>, agentica_home: Option<&Path>, home: &Path) -> PathBuf {
     let cache = match (set(cache_dir), set(agentica_home)) {
-        (Some(cache), _) => cache.to_owned(),
-        (None, Some(agentica)) => agentica.join("cache"),
+        (Some(cache), _) => expanded(cache, home),
+        (None, Some(agentica)) => expanded(agentica, home).join("cache"),
         (None, None) => home.join(".agentica/cache"),
     };
     cache.join("peers/live")
@@ -38,6 +38,11 @@ pub fn live_dir(cache_dir: Option<&Path>, agentica_home: Option<&Path>, home: &P
 
 fn set(variable: Option<&Path>) -> Option<&Path> {
     variable.filter(|value| !value.as_os_str().is_empty())
+}
+
+/// A variable is read by more than shells: a `~` that none of them saw means what they would make of it.
+fn expanded(path: &Path, home: &Path) -> PathBuf {
+    path.strip_prefix("~").map_or_else(|_| path.to_owned(), |rest| home.join(rest))
 }
 
 /// The socket of a peer.
@@ -134,8 +139,9 @@ mod tests {
 
     #[test]
     fn the_attach_dir_follows_its_variable_then_the_temporary_folder() {
-        let dir =
-            |own: Option<&str>, tmp: Option<&str>| attach_dir(own.map(Path::new), tmp.map(Path::new), 501);
+        let dir = |own: Option<&str>, tmp: Option<&str>| {
+            attach_dir(own.map(Path::new), tmp.map(Path::new), 501, Path::new("/home/u"))
+        };
         assert_eq!(dir(Some("/a"), Some("/t")), Path::new("/a"));
         assert_eq!(dir(None, Some("/t")), Path::new("/t/agentica-501"));
         assert_eq!(dir(Some(""), Some("")), Path::new("/tmp/agentica-501"));
@@ -150,6 +156,19 @@ mod tests {
         assert_eq!(dir(Some("/c"), Some("/h")), Path::new("/c/peers/live"));
         assert_eq!(dir(Some(""), Some("/h")), Path::new("/h/cache/peers/live"));
         assert_eq!(dir(None, Some("")), Path::new("/home/u/.agentica/cache/peers/live"));
+    }
+
+    #[test]
+    fn e1_a_tilde_that_no_shell_saw_is_the_home_in_every_folder() {
+        let home = Path::new("/home/u");
+        let live =
+            |cache: Option<&str>, own: Option<&str>| live_dir(cache.map(Path::new), own.map(Path::new), home);
+        assert_eq!(live(Some("~/c"), None), Path::new("/home/u/c/peers/live"));
+        assert_eq!(live(Some("~"), None), Path::new("/home/u/peers/live"));
+        assert_eq!(live(None, Some("~/.a")), Path::new("/home/u/.a/cache/peers/live"));
+        assert_eq!(live(Some("/x/~/y"), None), Path::new("/x/~/y/peers/live"));
+        assert_eq!(live(Some("~else/c"), None), Path::new("~else/c/peers/live"));
+        assert_eq!(attach_dir(Some(Path::new("~/run")), None, 501, home), Path::new("/home/u/run"));
     }
 
     #[test]

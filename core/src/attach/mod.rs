@@ -22,11 +22,11 @@
 //!  Stranger ──initialize, right token──► Admitted ──load, prompt, cancel──► Asked
 //!     │                                     ▲ │                               │
 //!     │                                     └─┼────────── answered ───────────┘
-//!     └── end of input, line too long ──► Leaving ──closed──► Over
+//!     └── end of input, 10 s, line too long ──► Leaving ──closed──► Over
 //!
 //!  a connection, as its client sees it
 //!
-//!  Opening ──Opened, right owner──► Greeting ──result, version 1──► Idle ◄──answered── Asking
+//!  Opening ──────Opened───────────► Greeting ──result, version 1──► Idle ◄──answered── Asking
 //!     │                                │                             │ └────request─────► │
 //!     └── failed ──────────────────────┴── lost, fault, Shutdown ────┴──► Leaving ◄───────┘
 //!                                                                            └──closed──► Over
@@ -62,6 +62,8 @@
 //! |---|---|---|
 //! | a line with its line end | 8 MiB | -32600 and the end; [`Refused::Limit`](crate::Refused::Limit) at the client |
 //! | connections | 512 | the next one waits in the backlog |
+//! | before the token | 10 s, lines of 64 KiB | -32000 or -32600, and the end |
+//! | connections without the token | 16, seats of their own | the one that came first goes |
 //! | bytes behind an open request | 64 KiB | the rest stays in the pipe |
 //! | answers that a client does not read | 64 KiB | it is not read either |
 //! | the wait for a turn | 600 s | `agentica_pending` |
@@ -76,6 +78,9 @@
 //!   prompt.
 //! * Updates while a turn runs, permissions: the terminal shows them, the channel has no words for them.
 //! * Cancelling one prompt among several: a cancel is for the turn that runs, whoever asked for it.
+//! * Notify events: nothing of ours is posted to a consumer. A session is found by its record, which names its
+//!   socket as well.
+//! * Mail (`peers/mailbox/<peer_id>`): a record cannot say that nobody reads it, so it is said here.
 //! * Batches: no client of the channel writes any.
 
 pub mod caller;

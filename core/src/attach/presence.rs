@@ -66,7 +66,7 @@ pub enum Liveness {
 /// Why a word of the user names no session.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum NotFound {
-    /// No peer id begins so, and no session has that name.
+    /// No id and no name begins so.
     #[error("no such session")]
     Nobody,
     /// More than one, by peer id.
@@ -126,18 +126,30 @@ impl Record {
         }
     }
 
-    /// The record that a user means by a peer id, the unique start of one, or a name.
+    /// The record that a user means: by its peer id, its session id, at least eight characters of the session id,
+    /// its name, the start of its name, or the start of its peer id. The first of these that fits anything counts,
+    /// so no name hides another one that is written out. Names are compared without case.
     ///
     /// # Errors
     ///
     /// None of them, or more than one.
     pub fn find<'a>(records: &'a [Self], word: &str) -> Result<&'a Self, NotFound> {
-        if let Some(exact) = records.iter().find(|record| record.peer_id == word) {
-            return Ok(exact);
-        }
-        let meant =
-            |record: &&Self| !word.is_empty() && (record.name == word || record.peer_id.starts_with(word));
-        let found: Vec<&Self> = records.iter().filter(meant).collect();
+        let (word, lower) = (word.trim(), word.trim().to_lowercase());
+        let session =
+            |record: &Self, fits: &dyn Fn(&str) -> bool| record.session_id.as_deref().is_some_and(fits);
+        let ways: [&dyn Fn(&Self) -> bool; 6] = [
+            &|record| record.peer_id == word,
+            &|record| session(record, &|id| id == word),
+            // Less of one is rather a name that was mistyped.
+            &|record| word.chars().count() >= SESSION_START && session(record, &|id| id.starts_with(word)),
+            &|record| record.name.to_lowercase() == lower,
+            &|record| record.name.to_lowercase().starts_with(&lower),
+            &|record| record.peer_id.starts_with(word),
+        ];
+        let found = |way: &&dyn Fn(&Self) -> bool| -> Vec<&'a Self> {
+            records.iter().filter(|record| !word.is_empty() && way(record)).collect()
+        };
+        let found = ways.iter().map(found).find(|found| !found.is_empty()).unwrap_or_default();
         match found[..] {
             [] => Err(NotFound::Nobody),
             [one] => Ok(one),
@@ -177,6 +189,9 @@ impl<'de> Deserialize<'de> for Record {
         Self::read(raw.get().as_bytes()).map_err(serde::de::Error::custom)
     }
 }
+
+/// Characters of a session id that are enough to mean it.
+const SESSION_START: usize = 8;
 
 /// The members of a record, all always there, in this order.
 const MEMBERS: [&str; 28] = [
@@ -337,8 +352,32 @@ mod tests {
         assert_eq!(found("ab1"), Ok("ab12"));
         assert_eq!(found("other-01"), Ok("ab"));
         assert_eq!(found("proj-00"), Err(NotFound::Ambiguous(vec!["ab12".to_owned(), "ab34".to_owned()])));
-        assert_eq!(found("proj"), Err(NotFound::Nobody), "names are not shortened");
-        assert_eq!(found(""), Err(NotFound::Nobody));
+        assert_eq!(found("nobody"), Err(NotFound::Nobody));
+        assert_eq!(found(" "), Err(NotFound::Nobody));
+    }
+
+    #[test]
+    fn e8_a_session_is_found_by_its_session_id_and_the_start_of_its_name_too() {
+        let with = |peer_id, name, session: &str| Record {
+            session_id: Some(session.to_owned()),
+            ..record(peer_id, name)
+        };
+        let records = [
+            with("aa11", "Proj-7f", "0123456789ab"),
+            with("bb22", "proj-7f-x", "01234567ffff"),
+            with("cc33", "bb-1", "short"),
+        ];
+        let found = |word| Record::find(&records, word).map(|record| record.peer_id.as_str());
+        let both = Err(NotFound::Ambiguous(vec!["aa11".to_owned(), "bb22".to_owned()]));
+        assert_eq!(found("0123456789ab"), Ok("aa11"));
+        assert_eq!(found("012345678"), Ok("aa11"));
+        assert_eq!(found("01234567"), both);
+        assert_eq!(found("0123456"), Err(NotFound::Nobody), "seven letters of a session id");
+        assert_eq!(found("short"), Ok("cc33"), "the whole of a short one");
+        assert_eq!(found("proj-7F"), Ok("aa11"), "a whole name before the start of another");
+        assert_eq!(found("proj"), both);
+        assert_eq!(found("bb"), Ok("cc33"), "a name before a peer id, as elsewhere");
+        assert_eq!(found("bb2"), Ok("bb22"));
     }
 
     #[test]

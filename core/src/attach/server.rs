@@ -10,8 +10,8 @@ use super::conn::{Ask, Conn, House, Tell};
 use super::files;
 use super::limits::Limits;
 use super::presence::{Attachment, Record};
-use super::turns::{Injection, PromptId, Turns};
-use super::wire::{AgentInfo, Answer, NOT_ADMITTED, Session};
+use super::turns::{End, Injection, PromptId, Turns};
+use super::wire::{self, AgentInfo, Answer, NOT_ADMITTED, Session, Turn};
 use crate::machine::{
     Address, Change, Deadline, Ids, Input, Machine, Now, OpenError, Output, Outputs, Refused, Store, StoreId,
     Time, soonest,
@@ -42,14 +42,15 @@ pub struct Config {
 ///
 /// ```text
 ///           Injected(Steered)             TurnEnded               1 s passed
-/// Received ────────────────────► Steered ───────────► Settling ────────────────► end_turn
+/// Received ────────────────────► Steered ───────────► Settling ────────────────► its stop reason
 ///    │                                                    │ TurnStarted
 ///    │ Injected(Queued)         TurnStarted               ▼       TurnEnded
-///    └────────────────► Queued ──────────────────────► Running ────────────────► end_turn
+///    └────────────────► Queued ──────────────────────► Running ────────────────► its stop reason
 ///
-/// any ── session/cancel ─────────────► cancelled
-/// Steered, Running ── TurnCancelled ─► cancelled
-/// any ── 600 s passed, Shutdown ─────► agentica_pending
+/// Running; Settling, 1 s passed ── TurnFailed ─► the error, with its reason
+/// Steered, Running ── cancelled, unseen ───────► cancelled, agentica_pending
+/// any ── session/cancel ───────────────────────► cancelled
+/// any ── 600 s passed, Shutdown ───────────────► agentica_pending
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,13 +61,16 @@ pub enum Command {
     Injected(PromptId, Injection),
     /// A turn began.
     TurnStarted,
-    /// The turn ran to its end, and this was the last piece of its answer.
-    TurnEnded {
-        /// The text after the last tool call.
+    /// The turn is over: [`ended`](Turn::ended) by itself, [`cancelled`](Turn::cancelled) by a client or at
+    /// the host's own keyboard, or [`unseen`](Turn::unseen).
+    TurnEnded(Turn),
+    /// The turn failed. Who waits for it gets an error that says so, and that the words were delivered.
+    TurnFailed {
+        /// The reason, for people.
+        why: String,
+        /// The last piece of what was answered before.
         answer: Option<String>,
     },
-    /// The turn was cancelled, by a client or at the host's own keyboard.
-    TurnCancelled,
     /// The session has something else to say of itself. Its peer id stays.
     Publish(Box<Record>),
     /// The session is leaving.
@@ -121,6 +125,8 @@ pub struct Server {
     turns: Turns,
     record: Record,
     files: Files,
+    /// Seats of those without the token.
+    strangers: usize,
     heartbeat: Duration,
     phase: Phase,
     ids: Ids,
@@ -163,9 +169,24 @@ impl Machine for Server {
         let (mut ids, mut out) = (Ids::default(), Outputs::default());
         let address = Address(socket.clone());
         Self {
-            serve: Serve::new(now, address, limits.connections, &limits.graces, &mut ids, &mut out),
+            serve: Serve::new(
+                now,
+                address,
+                limits.connections + limits.strangers,
+                &limits.graces,
+                &mut ids,
+                &mut out,
+            ),
             turns: Turns::new(&limits),
-            house: Arc::new(House { token, agent, limits: limits.link, graces: limits.graces }),
+            house: Arc::new(House {
+                token,
+                agent,
+                limits: limits.link,
+                graces: limits.graces,
+                admission: limits.admission,
+                stranger_line: limits.stranger_line,
+            }),
+            strangers: limits.strangers,
             record,
             files: Files {
                 token: File { id: ids.fresh_store(), path: files::token_file(&socket) },
@@ -211,13 +232,9 @@ impl Machine for Server {
                 self.turns.started()?;
                 self.publish(now);
             }
-            Command::TurnEnded { answer } => {
-                self.turns.ended(now, answer.as_deref())?;
-                self.publish(now);
-            }
-            Command::TurnCancelled => {
-                self.turns.interrupted()?;
-                self.publish(now);
+            Command::TurnEnded(turn) => self.ended(now, &Ok(turn))?,
+            Command::TurnFailed { why, answer } => {
+                self.ended(now, &Err(wire::failed(&why, answer.as_deref())))?;
             }
             Command::Publish(record) => {
                 let peer_id = std::mem::take(&mut self.record.peer_id);
@@ -272,7 +289,19 @@ impl Server {
         match served {
             Served::Listening => self.listening(now),
             Served::ListenFailed(error) => self.close(now, Why::ListenFailed(error)),
-            Served::NotOurs | Served::Quiet | Served::Accepted(_) => {}
+            Served::Accepted(_) => self.make_room(now),
+            Served::NotOurs | Served::Quiet => {}
+        }
+    }
+
+    /// Whoever has the token shows it at once, so those who came first and did not have to go: strangers lock
+    /// nobody out.
+    fn make_room(&mut self, now: Now) {
+        let is_stranger = |conn: &&u32| self.serve.conns.get(conn).is_some_and(Conn::is_stranger);
+        let strangers: Vec<u32> = self.serve.conns.keys().filter(is_stranger).copied().collect();
+        let over = strangers.len().saturating_sub(self.strangers);
+        for conn in strangers.into_iter().take(over) {
+            let _ = self.serve.conns.command(now, &conn, Tell::MakeRoom);
         }
     }
 
@@ -295,6 +324,12 @@ impl Server {
                 self.answer(now, conn, Ok(Answer::Done {}));
             }
         }
+    }
+
+    fn ended(&mut self, now: Now, end: &End) -> Result<(), Refused> {
+        self.turns.ended(now, end)?;
+        self.publish(now);
+        Ok(())
     }
 
     /// A request may name the session it means; one for another session is refused.

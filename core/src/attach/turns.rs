@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::limits::Limits;
-use super::wire::{Answer, Turn};
+use super::wire::{Answer, Stop, Turn};
 use crate::machine::{Deadline, Now, Refused, Time};
 use crate::rpc::{RpcError, code};
 
@@ -44,6 +44,9 @@ pub(super) struct Turns {
     most: usize,
 }
 
+/// How a turn ended: by a word, or as an error.
+pub(super) type End = Result<Turn, RpcError>;
+
 /// The connection whose prompt is over, and the answer to it.
 pub(super) type Over = (u32, Result<Answer, RpcError>);
 
@@ -62,7 +65,7 @@ enum Stage {
     /// The turn that took the words has ended; words that came too late for it start another one at once.
     Settling {
         until: Time,
-        answer: Option<String>,
+        end: End,
     },
     Queued,
     Running,
@@ -113,10 +116,11 @@ impl Turns {
         match how {
             Injection::Steered if self.running => wait.stage = Stage::Steered,
             Injection::Steered => {
-                wait.stage = Stage::Settling { until: now.mono + self.settle, answer: None };
+                let end = Ok(Turn::ended(Stop::EndTurn, None));
+                wait.stage = Stage::Settling { until: now.mono + self.settle, end };
             }
             Injection::Queued => wait.stage = Stage::Queued,
-            Injection::Unknown => self.finish(id, Ok(Answer::Turn(Turn::pending()))),
+            Injection::Unknown => self.finish(id, Ok(Answer::Turn(Turn::unseen()))),
             Injection::Failed(why) => self.finish(id, Err(RpcError::new(code::INTERNAL_ERROR, why))),
         }
         Ok(())
@@ -141,30 +145,19 @@ impl Turns {
         Ok(())
     }
 
-    /// The turn ran to its end.
-    pub(super) fn ended(&mut self, now: Now, answer: Option<&str>) -> Result<(), Refused> {
+    /// The turn is over. Words that it was steered with may come too late for it, unless it was broken off.
+    pub(super) fn ended(&mut self, now: Now, end: &End) -> Result<(), Refused> {
         if !std::mem::take(&mut self.running) {
             return Err(Refused::Unknown);
         }
         let until = now.mono + self.settle;
+        let settles = !matches!(end, Ok(Turn { stop: Stop::Cancelled | Stop::Pending, .. }));
         self.sift(|wait| match wait.stage {
-            Stage::Running => Some(Turn::ended(answer.map(str::to_owned))),
-            Stage::Steered => {
-                wait.stage = Stage::Settling { until, answer: answer.map(str::to_owned) };
+            Stage::Steered if settles => {
+                wait.stage = Stage::Settling { until, end: end.clone() };
                 None
             }
-            Stage::Received | Stage::Settling { .. } | Stage::Queued => None,
-        });
-        Ok(())
-    }
-
-    /// The turn was cancelled at the host's own keyboard.
-    pub(super) fn interrupted(&mut self) -> Result<(), Refused> {
-        if !std::mem::take(&mut self.running) {
-            return Err(Refused::Unknown);
-        }
-        self.sift(|wait| match wait.stage {
-            Stage::Running | Stage::Steered => Some(Turn::cancelled()),
+            Stage::Running | Stage::Steered => Some(end.clone()),
             Stage::Received | Stage::Settling { .. } | Stage::Queued => None,
         });
         Ok(())
@@ -172,12 +165,12 @@ impl Turns {
 
     /// Every prompt that was handed over ends as cancelled. Those still in line take their turn.
     pub(super) fn cancel(&mut self) {
-        self.sift(|_| Some(Turn::cancelled()));
+        self.sift(|_| Some(Ok(Turn::cancelled())));
     }
 
     /// The session is leaving: what was handed over is pending, what was not is refused.
     pub(super) fn stop(&mut self) {
-        self.sift(|_| Some(Turn::pending()));
+        self.sift(|_| Some(Ok(Turn::unseen())));
         let leaving = RpcError::new(code::INTERNAL_ERROR, "the session is leaving; nothing was delivered");
         self.over.extend(self.line.drain(..).map(|(conn, _)| (conn, Err(leaving.clone()))));
     }
@@ -189,9 +182,9 @@ impl Turns {
 
     pub(super) fn tick(&mut self, now: Now) {
         self.sift(|wait| match &mut wait.stage {
-            Stage::Settling { until, answer } if *until <= now.mono => Some(Turn::ended(answer.take())),
+            Stage::Settling { until, end } if *until <= now.mono => Some(end.clone()),
             Stage::Settling { .. } | Stage::Received | Stage::Steered | Stage::Queued | Stage::Running => {
-                (wait.until <= now.mono).then(Turn::pending)
+                (wait.until <= now.mono).then(|| Ok(Turn::unseen()))
             }
         });
     }
@@ -212,11 +205,11 @@ impl Turns {
     }
 
     /// Ends the waits that `end` gives an end to, oldest first.
-    fn sift(&mut self, mut end: impl FnMut(&mut Wait) -> Option<Turn>) {
+    fn sift(&mut self, mut end: impl FnMut(&mut Wait) -> Option<End>) {
         let over = &mut self.over;
         self.waits.retain(|_, wait| match end(wait) {
-            Some(turn) => {
-                over.push_back((wait.conn, Ok(Answer::Turn(turn))));
+            Some(end) => {
+                over.push_back((wait.conn, end.map(Answer::Turn)));
                 false
             }
             None => true,

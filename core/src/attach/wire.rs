@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::rpc::{Json, RpcError, code, or_default, text};
@@ -66,20 +66,26 @@ pub struct Session {
     pub busy: bool,
 }
 
-/// How a prompt ended.
+/// How the turn of a prompt ended, unless it failed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Turn {
-    /// Why the wait ended.
+    /// The session's word for it.
     pub stop: Stop,
     /// The last piece of the answer, if the session had one at that moment.
     pub answer: Option<String>,
 }
 
-/// Why the wait for a turn ended.
+/// How a turn ended, in the words of the wire.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Stop {
-    /// The turn ran to its end.
+    /// The turn ran to its end. Never said of one that did not.
     EndTurn,
+    /// The agent will not (ACP's word).
+    Refusal,
+    /// The model's output limit came (ACP's word).
+    MaxTokens,
+    /// Too many model requests in one turn (ACP's word).
+    MaxTurnRequests,
     /// Somebody cancelled it.
     Cancelled,
     /// The words were taken, and the end of the turn was not seen: the session is leaving, or the wait took
@@ -90,17 +96,22 @@ pub enum Stop {
 }
 
 impl Turn {
-    pub(super) const fn cancelled() -> Self {
+    /// A turn that stopped by itself. An answer of blanks is none.
+    #[must_use]
+    pub fn ended(stop: Stop, answer: Option<String>) -> Self {
+        Self { stop, answer: answer.filter(|text| !text.trim().is_empty()) }
+    }
+
+    /// A turn that somebody cancelled.
+    #[must_use]
+    pub const fn cancelled() -> Self {
         Self { stop: Stop::Cancelled, answer: None }
     }
 
-    pub(super) const fn pending() -> Self {
+    /// A turn whose end nobody sees: the words were taken.
+    #[must_use]
+    pub const fn unseen() -> Self {
         Self { stop: Stop::Pending, answer: None }
-    }
-
-    /// An answer of blanks is none.
-    pub(super) fn ended(answer: Option<String>) -> Self {
-        Self { stop: Stop::EndTurn, answer: answer.filter(|text| !text.trim().is_empty()) }
     }
 }
 
@@ -110,6 +121,9 @@ impl Stop {
     pub fn as_str(&self) -> &str {
         match self {
             Self::EndTurn => "end_turn",
+            Self::Refusal => "refusal",
+            Self::MaxTokens => "max_tokens",
+            Self::MaxTurnRequests => "max_turn_requests",
             Self::Cancelled => "cancelled",
             Self::Pending => "agentica_pending",
             Self::Other(word) => word,
@@ -117,10 +131,15 @@ impl Stop {
     }
 
     fn from_word(word: String) -> Self {
-        [Self::EndTurn, Self::Cancelled, Self::Pending]
-            .into_iter()
-            .find(|stop| stop.as_str() == word)
-            .unwrap_or(Self::Other(word))
+        const KNOWN: [Stop; 6] = [
+            Stop::EndTurn,
+            Stop::Refusal,
+            Stop::MaxTokens,
+            Stop::MaxTurnRequests,
+            Stop::Cancelled,
+            Stop::Pending,
+        ];
+        KNOWN.into_iter().find(|stop| stop.as_str() == word).unwrap_or(Self::Other(word))
     }
 }
 
@@ -151,14 +170,53 @@ impl Serialize for Turn {
 impl Turn {
     /// `None` when the result names no stop reason.
     fn from_result(raw: &RawValue) -> Option<Self> {
-        let result: TurnResult = object(raw)?;
-        let stop = match result {
+        object::<TurnResult<'_>>(raw)?.turn()
+    }
+}
+
+impl TurnResult<'_> {
+    fn turn(self) -> Option<Turn> {
+        let stop = match self {
             TurnResult { agentica_pending: true, .. } => Stop::Pending,
             TurnResult { stop_reason, .. } if stop_reason.is_empty() => return None,
             TurnResult { stop_reason, .. } => Stop::from_word(stop_reason.into_owned()),
         };
-        Some(Self { stop, answer: result.agentica_answer.map(Cow::into_owned) })
+        Some(Turn { stop, answer: self.agentica_answer.map(Cow::into_owned) })
     }
+}
+
+impl<'de> Deserialize<'de> for Turn {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Json::deserialize(deserializer)?;
+        let turn = serde_json::from_str::<TurnResult<'_>>(raw.get()).ok().and_then(TurnResult::turn);
+        turn.ok_or_else(|| serde::de::Error::custom("a turn has a stopReason"))
+    }
+}
+
+/// What goes with the error of a turn that failed.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct FailedTurn<'a> {
+    /// Marks it: every other error means that nothing was delivered.
+    #[serde(deserialize_with = "or_default")]
+    prompt_sent: bool,
+    #[serde(borrow, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    agentica_answer: Option<Cow<'a, str>>,
+}
+
+/// The answer to a prompt whose turn failed: an error with the reason. Its `data` says that the words were
+/// delivered, and what had been answered before.
+pub(super) fn failed(why: &str, answer: Option<&str>) -> RpcError {
+    let agentica_answer = answer.filter(|text| !text.trim().is_empty()).map(Cow::from);
+    let mut error = RpcError::new(code::INTERNAL_ERROR, why);
+    error.data = Some(Json::new(&FailedTurn { prompt_sent: true, agentica_answer }));
+    error
+}
+
+/// Whether an error is that of a turn that failed, and what had been answered before.
+pub(super) fn failed_turn(error: &RpcError) -> Option<Option<String>> {
+    let data: FailedTurn<'_> = serde_json::from_str(error.data.as_ref()?.get()).ok()?;
+    data.prompt_sent.then(|| data.agentica_answer.map(Cow::into_owned))
 }
 
 /// The answer to a request.

@@ -23,6 +23,7 @@ pub struct Client {
     calls: VecDeque<Tag>,
     stage: Stage,
     answer: Option<Duration>,
+    tells_lines: bool,
     limits: Limits,
 }
 
@@ -45,6 +46,8 @@ pub struct Config {
     /// From asking, or from the answer before, until the answer or the first frame; `None`: for ever. Streams are
     /// exempt. 120 s: galley B3.
     pub answer: Option<Duration>,
+    /// Whether every line of the server is told as it came, before what it means.
+    pub tells_lines: bool,
     /// Sizes. Lines of up to 32 MiB are read.
     pub limits: Limits,
     /// How long connecting and leaving may take. Connecting: 10 s (galley B3).
@@ -56,7 +59,7 @@ impl Config {
     #[must_use]
     pub fn new(open: Open) -> Self {
         let answer = Some(Duration::from_secs(120));
-        Self { open, answer, limits: Limits::default(), graces: Graces::default() }
+        Self { open, answer, tells_lines: false, limits: Limits::default(), graces: Graces::default() }
     }
 
     /// A client of the server at that socket.
@@ -85,6 +88,8 @@ pub enum Command {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
+    /// A line of the server, where [`Config::tells_lines`] wants it.
+    Line(String),
     /// A call is answered, or a part of it: all but a [`Frame`](Answer::Frame) complete the call.
     Answered(Tag, Answer),
     /// A call will not be answered, or its stream broke off.
@@ -130,12 +135,13 @@ impl Role for Client {
     type Event = Event;
     type Fault = Fault;
 
-    fn start(now: Now, Config { open, answer, limits, graces }: Config) -> Self {
+    fn start(now: Now, Config { open, answer, tells_lines, limits, graces }: Config) -> Self {
         Self {
             wire: Wire::open(now, open, &limits, &graces),
             calls: VecDeque::new(),
             stage: Stage::Asking { until: None },
             answer,
+            tells_lines,
             limits,
         }
     }
@@ -160,6 +166,9 @@ impl Role for Client {
     }
 
     fn line(&mut self, now: Now, line: Line<'_>) {
+        if let (true, Line::Text(text)) = (self.tells_lines, line) {
+            self.wire.tell(Event::Line(text.to_owned()));
+        }
         let streaming = matches!(self.stage, Stage::Streaming { .. });
         match wire::said(line, streaming, &self.limits) {
             Said::Answer(to, answer) => self.answered(now, to, answer),

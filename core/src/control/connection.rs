@@ -11,7 +11,7 @@ use super::wire::{self, Answer, Asked, Request, RequestId};
 use crate::closed::{Cause, Closed};
 use crate::lines::Line;
 use crate::link::Link;
-use crate::machine::{Deadline, Heard, Now, Peer, Refused, Time, soonest};
+use crate::machine::{Deadline, Heard, Now, Refused, Time, soonest};
 use crate::role::{Role, Takes, Wire};
 use crate::rpc::After;
 
@@ -25,6 +25,8 @@ pub(super) struct Connection {
     gather: Option<Time>,
     /// Whoever takes our events is full.
     full: bool,
+    /// Bytes of an unfinished line, as they were told last.
+    kept: usize,
     config: Arc<Config>,
 }
 
@@ -35,8 +37,9 @@ enum State {
     Waiting { until: Time },
     /// A request is with the application. What the client says meanwhile waits.
     Answering(Open),
-    /// The answer is a stream. So many frames were dropped since the last one.
-    Streaming { open: Open, lost: u64 },
+    /// The answer is a stream. So many frames were dropped since the last one. `stalled`: what is unsent has to be
+    /// taken by then.
+    Streaming { open: Open, lost: u64, stalled: Option<Time> },
     /// Everything is said. The client has until then to take it.
     Finishing { until: Time },
 }
@@ -54,35 +57,38 @@ pub(super) enum Event {
     Requested(u32, Request),
     /// Nobody waits for the answer any more.
     Abandoned(u32),
+    /// So many bytes of an unfinished line are kept.
+    Keeps(usize),
 }
 
 #[derive(Debug)]
 pub(super) enum Command {
     /// To the request of that number.
     Answer(u32, Answer),
+    /// Others want its seat.
+    Yield,
+    /// Its unfinished line is too much, with those of others.
+    Overflow,
     /// The server stops, for that reason.
     Leave(String),
 }
 
 impl Role for Connection {
-    type Config = (Peer, Arc<Config>);
+    type Config = Arc<Config>;
     type Command = Command;
     type Event = Event;
     type Fault = Infallible;
 
-    fn start(now: Now, (peer, config): Self::Config) -> Self {
-        let mut this = Self {
+    fn start(now: Now, config: Arc<Config>) -> Self {
+        Self {
             wire: Wire::adopt(&config.limits, &config.graces),
             state: State::Waiting { until: now.mono + config.idle },
             newest: 0,
             gather: None,
             full: false,
+            kept: 0,
             config,
-        };
-        if this.config.owner.is_some() && this.config.owner != peer.uid {
-            this.part(now, Cause::Left);
         }
-        this
     }
 
     fn wire(&self) -> &Wire<Event, Infallible> {
@@ -120,6 +126,16 @@ impl Role for Connection {
     fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
         match command {
             Command::Answer(number, answer) => self.answer(now, number, answer),
+            Command::Yield => {
+                let message = "connection idle, and others wait for its seat";
+                self.turn_away(now, ErrorTag::IdleTimeout, message);
+                Ok(())
+            }
+            Command::Overflow => {
+                let message = "too many long requests are unfinished: send this one again later";
+                self.turn_away(now, ErrorTag::Busy, message);
+                Ok(())
+            }
             Command::Leave(reason) => {
                 self.dismiss(now, reason);
                 Ok(())
@@ -140,6 +156,9 @@ impl Role for Connection {
                 self.part(now, Cause::Left);
             }
             State::Finishing { until } if until <= now.mono => self.part(now, Cause::Left),
+            State::Streaming { stalled: Some(until), .. } if until <= now.mono => {
+                self.dismiss(now, "stalled".to_owned());
+            }
             State::Waiting { .. }
             | State::Answering(_)
             | State::Streaming { .. }
@@ -151,7 +170,8 @@ impl Role for Connection {
         let own = match self.state {
             State::Waiting { until } if !self.full => Some((until, "idle")),
             State::Finishing { until } => Some((until, "take the last answer")),
-            State::Waiting { .. } | State::Answering(_) | State::Streaming { .. } => None,
+            State::Streaming { stalled: Some(until), .. } => Some((until, "take a frame")),
+            State::Waiting { .. } | State::Answering(_) | State::Streaming { stalled: None, .. } => None,
         };
         soonest(own, self.gather.map(|until| (until, "send what is answered")))
     }
@@ -161,6 +181,8 @@ impl Role for Connection {
             return self.part(now, Cause::Gone);
         }
         self.catch_up();
+        self.watch(now);
+        self.weigh();
         if let State::Waiting { until } = self.state
             && self.wire.link.has_ended()
             && self.wire.waiting() == 0
@@ -206,8 +228,34 @@ impl Connection {
     fn restart(&mut self, now: Now) {
         match &mut self.state {
             State::Waiting { until } | State::Finishing { until } => *until = now.mono + self.config.idle,
-            State::Answering(_) | State::Streaming { .. } => {}
+            State::Streaming { stalled, .. } => *stalled = None,
+            State::Answering(_) => {}
         }
+    }
+
+    /// A watcher that takes nothing is not kept for ever.
+    fn watch(&mut self, now: Now) {
+        if let State::Streaming { stalled, .. } = &mut self.state {
+            let due = stalled.unwrap_or(now.mono + self.config.stall);
+            *stalled = (self.wire.link.unsent() > 0).then_some(due);
+        }
+    }
+
+    /// Says how much of an unfinished line it keeps, if that is much.
+    fn weigh(&mut self) {
+        let kept = self.wire.unfinished();
+        let kept = if kept > self.config.limits.write { kept } else { 0 };
+        if std::mem::replace(&mut self.kept, kept) != kept {
+            self.wire.tell(Event::Keeps(kept));
+        }
+    }
+
+    /// When it may be asked to make room for others; `None` while it is not idle.
+    pub(super) fn yields(&self) -> Option<Time> {
+        let State::Waiting { until } = self.state else { return None };
+        let early = self.config.idle.saturating_sub(self.config.patience);
+        let early = u64::try_from(early.as_micros()).unwrap_or(u64::MAX);
+        (self.wire.is_up() && !self.full).then(|| Time::from_micros(until.as_micros().saturating_sub(early)))
     }
 
     /// Whether there is room for one more request, and for its answer.
@@ -235,16 +283,17 @@ impl Connection {
     fn answer(&mut self, now: Now, number: u32, answer: Answer) -> Result<(), Refused> {
         self.check(number, &answer)?;
         let until = now.mono + self.config.idle;
+        let stalled = if let State::Streaming { stalled, .. } = self.state { stalled } else { None };
         let Some((open, lost)) = self.take_open(State::Waiting { until }) else {
             return Err(Refused::Unknown);
         };
         self.state = match answer {
             Answer::Frame(_) if self.wire.link.unsent() >= self.config.watch => {
-                State::Streaming { open, lost: lost.saturating_add(1) }
+                State::Streaming { open, lost: lost.saturating_add(1), stalled }
             }
             Answer::Frame(_) => {
                 self.say(open.id.as_ref(), &answer);
-                State::Streaming { open, lost }
+                State::Streaming { open, lost, stalled }
             }
             Answer::Reply(_) | Answer::Fail(_) => {
                 self.say(open.id.as_ref(), &answer);
@@ -281,7 +330,7 @@ impl Connection {
     fn take_open(&mut self, next: State) -> Option<(Open, u64)> {
         match std::mem::replace(&mut self.state, next) {
             State::Answering(open) => Some((open, 0)),
-            State::Streaming { open, lost } => Some((open, lost)),
+            State::Streaming { open, lost, .. } => Some((open, lost)),
             other @ (State::Waiting { .. } | State::Finishing { .. }) => {
                 self.state = other;
                 None
@@ -305,9 +354,14 @@ impl Connection {
         self.part(now, Cause::Left);
     }
 
+    fn turn_away(&mut self, now: Now, tag: ErrorTag, message: &str) {
+        self.say(None, &Answer::fail(tag, message));
+        self.part(now, Cause::Left);
+    }
+
     /// Tells a watcher that has caught up what it missed.
     fn catch_up(&mut self) {
-        if let State::Streaming { open, lost } = &mut self.state
+        if let State::Streaming { open, lost, .. } = &mut self.state
             && *lost > 0
             && self.wire.link.unsent() < self.config.watch
         {
@@ -344,7 +398,7 @@ mod tests {
     fn what_waits_for_a_client_that_does_not_read_is_bounded_however_much_it_asks() {
         let mut config = Config::new(Address("/s".into()));
         config.limits.unsent_soft = 1000;
-        let mut connection = Connection::new(Now::default(), (Peer::default(), Arc::new(config)));
+        let mut connection = Connection::new(Now::default(), Arc::new(config));
         let mut hear = |heard: Heard<'_>| {
             connection.handle(Now::default(), Input::Link(LinkId::FIRST, heard));
             assert!(connection.wire.link.unsent() < 1200, "{}", connection.wire.link.unsent());

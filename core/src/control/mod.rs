@@ -69,12 +69,14 @@
 //! | request line | 16 MiB | `invalid_args`, the rest of the line is passed over |
 //! | `requestId` | 1 KiB | `invalid_args` |
 //! | nesting | 128 | `invalid_args` |
-//! | connections | 512 | wait in the system's queue |
+//! | connections | 512 | one that was idle for 10 s makes room; else they wait in the system's queue |
+//! | unfinished lines over 64 KiB, of all | 64 MiB | the longest is turned away, `busy` |
 //! | silence, or an answer not taken | 90 s | `idle_timeout`, closed; a stream is exempt |
 //! | bytes said ahead of an answer | 64 KiB and one read | wait in the pipe |
 //! | unsent answers | 64 KiB and one answer | the next request waits |
 //! | an answer before one that was asked for already | 1 ms | is sent alone |
 //! | unsent frames of a watcher | 1 MiB and one frame | dropped and counted |
+//! | a watcher that takes nothing | 30 s | its stream ends as `stalled` |
 //! | one answer | 31 MiB | the command is refused |
 //! | client: connecting, answering | 10 s, 120 s | [`Lost`](client::Event::Lost); a stream is exempt |
 //! | client: open calls | 1024 | the command is refused |

@@ -1,5 +1,6 @@
 //! The serving side: a listener, its connections, and the requests that wait for the application.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::connection::{self, Connection};
 use super::wire::{Answer, Request};
 use crate::limits::{Graces, Limits};
-use crate::machine::{Address, Deadline, Ids, Input, Machine, Now, OpenError, Output, Outputs, Refused};
+use crate::machine::{
+    Address, Deadline, Ids, Input, Machine, Now, OpenError, Output, Outputs, Refused, Time, soonest,
+};
 use crate::nest::{Serve, Served, Told};
+use crate::role::Role;
 
 /// Serves the control protocol on one socket. The commands themselves are the application's.
 #[derive(Debug)]
@@ -17,6 +21,8 @@ pub struct Server {
     serve: Serve<Connection>,
     ids: Ids,
     stage: Stage,
+    /// Bytes of unfinished lines that are long, by connection.
+    unfinished: BTreeMap<u32, usize>,
     config: Arc<Config>,
     out: Outputs<Event>,
 }
@@ -35,11 +41,13 @@ enum Stage {
 pub struct Config {
     /// Where to listen.
     pub address: Address,
-    /// The only user who may connect; a link of anybody else is closed unheard. `None`: whomever the file's mode
-    /// lets in.
-    pub owner: Option<u32>,
     /// Connections at once; more wait in the system's queue. 512: half of the usual limit of descriptors.
     pub connections: usize,
+    /// When they are that many and one more comes, one that has been idle for so long makes room. 10 s.
+    pub patience: Duration,
+    /// Bytes of long lines whose end has not come, of all connections. Whoever has the longest is turned away.
+    /// 64 MiB: four of the longest.
+    pub unfinished: usize,
     /// From an answer until the next whole line, and for taking what is still unsent. Streams are exempt.
     /// 90 s: seed 002 §2, "Idle timeout".
     pub idle: Duration,
@@ -48,6 +56,8 @@ pub struct Config {
     pub gather: Duration,
     /// Unsent bytes above which a watcher loses frames. 1 MiB: Galley's 1024 events, of 1 KiB.
     pub watch: usize,
+    /// For a watcher to take some of what is unsent; then its stream ends as `stalled`. 30 s.
+    pub stall: Duration,
     /// Bytes that the application may put into one answer. 31 MiB: clients take lines of 32.
     pub answer: usize,
     /// Sizes of every connection. Lines of up to 16 MiB are read: 3 MB messages have been seen, with images more.
@@ -62,11 +72,13 @@ impl Config {
     pub fn new(address: Address) -> Self {
         Self {
             address,
-            owner: None,
             connections: 512,
+            patience: Duration::from_secs(10),
+            unfinished: 64 << 20,
             idle: Duration::from_secs(90),
             gather: Duration::from_millis(1),
             watch: 1 << 20,
+            stall: Duration::from_secs(30),
             answer: 31 << 20,
             limits: Limits { line: 16 << 20, ..Limits::default() },
             graces: Graces::default(),
@@ -120,15 +132,16 @@ impl Machine for Server {
 
     fn new(now: Now, config: Config) -> Self {
         let (mut ids, mut out) = (Ids::default(), Outputs::default());
-        let serve =
-            Serve::new(now, config.address.clone(), config.connections, &config.graces, &mut ids, &mut out);
-        Self { serve, ids, stage: Stage::Serving, config: Arc::new(config), out }
+        let seats = config.connections + 1;
+        let serve = Serve::new(now, config.address.clone(), seats, &config.graces, &mut ids, &mut out);
+        let unfinished = BTreeMap::new();
+        Self { serve, ids, stage: Stage::Serving, unfinished, config: Arc::new(config), out }
     }
 
     fn handle(&mut self, now: Now, input: Input<'_>) {
         match input {
             Input::Link(link, heard) => {
-                let make = |peer| Connection::new(now, (peer, Arc::clone(&self.config)));
+                let make = |_| Connection::new(now, Arc::clone(&self.config));
                 let served = self.serve.handle(now, link, heard, &mut self.ids, &mut self.out, make);
                 self.served(served);
             }
@@ -137,7 +150,12 @@ impl Machine for Server {
         }
         let served = self.serve.tick(now, &mut self.ids, &mut self.out);
         self.served(served);
-        self.settle();
+        if let Some((at, idlest)) = self.idlest()
+            && at <= now.mono
+        {
+            let _ = self.serve.conns.command(now, &idlest, connection::Command::Yield);
+        }
+        self.settle(now);
     }
 
     fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
@@ -150,7 +168,7 @@ impl Machine for Server {
             }
             Command::Shutdown(reason) => self.shutdown(now, &reason)?,
         }
-        self.settle();
+        self.settle(now);
         Ok(())
     }
 
@@ -159,7 +177,7 @@ impl Machine for Server {
     }
 
     fn deadline(&self) -> Option<Deadline> {
-        self.serve.deadline()
+        soonest(self.serve.deadline(), self.idlest().map(|(at, _)| (at, "make room")))
     }
 }
 
@@ -168,6 +186,36 @@ impl Server {
     #[must_use]
     pub fn connections(&self) -> usize {
         self.serve.conns.len()
+    }
+
+    /// While there is one more connection than there are seats: the one that has been idle longest, and when it is
+    /// to make room.
+    fn idlest(&self) -> Option<(Time, u32)> {
+        let conns = &self.serve.conns;
+        if conns.len() <= self.config.connections {
+            return None;
+        }
+        let is_up = |key: &&u32| conns.get(key).is_some_and(|connection| connection.wire().is_up());
+        if conns.keys().filter(is_up).count() <= self.config.connections {
+            return None;
+        }
+        conns.keys().filter_map(|key| Some((conns.get(key)?.yields()?, *key))).min()
+    }
+
+    /// An unfinished line grew, or is over.
+    fn weigh(&mut self, now: Now, connection: u32, kept: usize) {
+        if kept == 0 {
+            self.unfinished.remove(&connection);
+        } else {
+            self.unfinished.insert(connection, kept);
+        }
+        if self.unfinished.values().sum::<usize>() > self.config.unfinished
+            && let Some((longest, _)) = self.unfinished.iter().max_by_key(|(_, kept)| **kept)
+        {
+            let longest = *longest;
+            self.unfinished.remove(&longest);
+            let _ = self.serve.conns.command(now, &longest, connection::Command::Overflow);
+        }
     }
 
     fn served(&mut self, served: Served) {
@@ -194,7 +242,7 @@ impl Server {
     }
 
     /// The end of every step.
-    fn settle(&mut self) {
+    fn settle(&mut self, now: Now) {
         while let Some((connection, told)) = self.serve.next(&mut self.ids, &mut self.out) {
             match told {
                 Told::Event(connection::Event::Requested(number, request)) => {
@@ -203,7 +251,8 @@ impl Server {
                 Told::Event(connection::Event::Abandoned(number)) => {
                     self.out.tell(Event::Abandoned(Key { connection, number }));
                 }
-                Told::Ended => {}
+                Told::Event(connection::Event::Keeps(kept)) => self.weigh(now, connection, kept),
+                Told::Ended => drop(self.unfinished.remove(&connection)),
             }
         }
         if let Stage::Stopping(failed) = self.stage

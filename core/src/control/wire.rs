@@ -254,8 +254,8 @@ pub(super) enum Said {
     Unreadable(&'static str, String, After),
 }
 
-/// Reads a line of a server. While `streaming`, JSON of no shape that a stream has is an event; else it is a
-/// failure.
+/// Reads a line of a server. Where the answer is a stream, or begins as one, JSON of no known shape is an event; else
+/// it is a failure.
 pub(super) fn said(line: Line<'_>, streaming: bool, limits: &Limits) -> Said {
     let text = match line {
         Line::Text(text) => text,
@@ -280,7 +280,7 @@ pub(super) fn said(line: Line<'_>, streaming: bool, limits: &Limits) -> Said {
         }
     };
     let known = members.answer().filter(|answer| !(streaming && matches!(answer, Answer::Reply(_))));
-    let answer = known.unwrap_or_else(|| match streaming {
+    let answer = known.unwrap_or_else(|| match streaming || members.stream.is_some() {
         true => Answer::Frame(read_text(text).unwrap_or_else(|| Json::new(&()))),
         false => Answer::Fail(members.failure()),
     });
@@ -496,6 +496,10 @@ mod tests {
                 r#"Oldest {"ok":false,"error":"internal","message":"m"}"#,
             ),
             (r#"{"stream":"event","data":{"kind":"x"}}"#, r#"Oldest {"stream":"event","data":{"kind":"x"}}"#),
+            (
+                r#"{"stream":"snapshot","data":1}"#,
+                r#"Oldest {"stream":"event","data":{"stream":"snapshot","data":1}}"#,
+            ),
             (r#"{"stream":"event"}"#, r#"Oldest {"stream":"event","data":null}"#),
             (r#"{"stream":"end"}"#, r#"Oldest {"stream":"end","reason":"subprocess_exited"}"#),
             (r#"{"stream":"end","reason":"closed"}"#, r#"Oldest {"stream":"end","reason":"closed"}"#),

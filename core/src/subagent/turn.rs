@@ -24,7 +24,7 @@ pub(crate) struct Turn {
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(crate) outcome: Outcome,
-    stop_reason: Option<String>,
+    pub(crate) stop_reason: Option<String>,
     usage: Option<Json>,
     pub(crate) error: Option<Problem>,
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agentline_core::attach::server::{Command, Event};
-use agentline_core::attach::{Caller, Injection, PromptId, Server, caller, client};
+use agentline_core::attach::{Caller, Injection, PromptId, Server, Stop, Turn, caller, client};
 use agentline_core::{Heard, LinkId, OpenError, Peer};
 use serde_json::Value;
 
@@ -37,6 +37,7 @@ struct Session {
 
 struct Visitor {
     link: LinkId,
+    stranger: bool,
     /// It has said its last byte.
     stopped: bool,
     /// Its end is gone: who answers it talks to nobody.
@@ -49,7 +50,9 @@ struct Visitor {
 impl Session {
     fn new() -> Self {
         let mut config = config();
-        config.limits.connections = SEATS;
+        (config.limits.connections, config.limits.strangers) = (SEATS, SEATS);
+        // What becomes of those who never show a token is another suite's.
+        config.limits.admission = Duration::from_secs(1 << 30);
         config.limits.link.unsent_soft = 300;
         let mut desk = Desk::new(config);
         desk.heard(LinkId::FIRST, Heard::Opened(Peer::default()));
@@ -58,7 +61,7 @@ impl Session {
 
     fn step(&mut self, dice: &mut Dice<'_>) {
         let at = dice.below(self.clients.len());
-        match dice.below(19) {
+        match dice.below(20) {
             0 | 1 => self.come(dice.once_in(4)),
             2..=4 => self.ask(at, "session/prompt"),
             5 => self.ask(at, "ping"),
@@ -68,8 +71,14 @@ impl Session {
             9 => self.shatter(at),
             10 | 11 => self.take(dice),
             12 if !self.running => self.turn(Command::TurnStarted),
-            13 if self.running => self.turn(Command::TurnEnded { answer: Some(dice.text(9)) }),
-            14 if self.running => self.turn(Command::TurnCancelled),
+            13 if self.running => {
+                self.turn(Command::TurnEnded(Turn::ended(Stop::EndTurn, Some(dice.text(9)))))
+            }
+            18 if self.running => {
+                let (why, answer) = (dice.text(9), Some(dice.text(9)));
+                self.turn(Command::TurnFailed { why, answer });
+            }
+            14 if self.running => self.turn(Command::TurnEnded(Turn::cancelled())),
             15 => self.desk.pass(Duration::from_millis(10) * u32::from(dice.byte())),
             16 => self.babble(at, dice),
             17 => self.deafen(at),
@@ -92,6 +101,8 @@ impl Session {
     }
 
     fn come(&mut self, stranger: bool) {
+        let strangers = self.clients.iter().filter(|client| client.stranger && !client.stopped).count();
+        let stranger = stranger && strangers + 1 < SEATS;
         let Some(link) = self.desk.accepting.take() else { return };
         self.desk.heard(link, Heard::Opened(Peer::default()));
         if !stranger {
@@ -99,7 +110,7 @@ impl Session {
             self.desk.read(link);
         }
         let (asked, answers) = (Vec::new(), String::new());
-        self.clients.push(Visitor { link, stopped: false, broken: false, asked, answers });
+        self.clients.push(Visitor { link, stranger, stopped: false, broken: false, asked, answers });
     }
 
     fn talker(&mut self, at: usize) -> Option<&mut Visitor> {
@@ -196,7 +207,7 @@ impl Session {
             assert_eq!(client.stopped, self.desk.closed.contains(&client.link));
         }
         let seated = self.clients.iter().filter(|client| !client.stopped).count();
-        assert!(self.desk.accepting.is_some() || seated == SEATS);
+        assert!(self.desk.accepting.is_some() || seated == 2 * SEATS);
         self.desk.run([Command::Shutdown]);
         self.desk.pass(Duration::from_secs(5));
         assert!(self.desk.ended && self.desk.files.is_empty());

@@ -39,7 +39,9 @@ impl Audit<Client> for Calls {
             Output::Tell(client::Event::Answered(tag, _) | client::Event::Lost(tag, _)) => {
                 assert!(self.open.remove(tag), "a second end of {tag:?}");
             }
-            Output::Tell(client::Event::Unexpected { .. } | client::Event::Closed(_))
+            Output::Tell(
+                client::Event::Line(_) | client::Event::Unexpected { .. } | client::Event::Closed(_),
+            )
             | Output::Do(..)
             | Output::Store(..)
             | Output::End => {}

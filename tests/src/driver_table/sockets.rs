@@ -1,10 +1,11 @@
 //! Unix sockets: private places, connections both ways, and what is never touched.
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt, chown, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+use agentline_core::place::Exposed;
 use agentline_core::{Action, Address, LinkId, Open, OpenError};
 
 use super::{A, B, C, Row, Step, Until, check, file, look, open, row, write};
@@ -185,7 +186,7 @@ pub(super) fn rows() -> Vec<Row> {
             ];
             (script, check(|seen| assert_eq!(seen.on(B).failed, Some(OpenError::InUse))))
         }),
-        row("a link to a living socket leads to it, and nobody listens at it", |dir| {
+        row("a link to a living socket is not followed, and nobody listens at it", |dir| {
             let (address, path) = at(dir, "s/sock");
             let (link, linked) = at(dir, "s/link");
             private(dir);
@@ -194,10 +195,11 @@ pub(super) fn rows() -> Vec<Row> {
                 open(A, Open::Listen(address)),
                 open(B, Open::Listen(link.clone())),
                 open(C, Open::Connect(link)),
-                Step::Until(C, Until::Opened),
+                Step::Until(C, Until::Failed),
             ];
             let check = check(move |seen| {
                 assert_eq!(seen.on(B).failed, Some(OpenError::NotASocket));
+                assert_eq!(seen.on(C).failed, Some(OpenError::NotPrivate(Exposed::Link)));
                 assert!(linked.is_symlink(), "left alone");
             });
             (script, check)
@@ -222,6 +224,24 @@ pub(super) fn rows() -> Vec<Row> {
             let script = vec![open(A, Open::Listen(address)), Step::Until(A, Until::Opened)];
             (script, check(move |_| assert_eq!(mode(path.parent().unwrap_or(&path)), 0o700)))
         }),
+        row("e2 in a folder that many share the socket is ours alone and nothing else stays", |dir| {
+            let (address, path) = at(dir, "s/sock");
+            mode_of(&private(dir), 0o1777);
+            let dead = dir.join("s/sock");
+            drop(UnixListener::bind(dead).expect("a socket that stays behind"));
+            let folder = dir.join("s");
+            let script = vec![
+                open(A, Open::Listen(address.clone())),
+                Step::Until(A, Until::Opened),
+                look(move |_| {
+                    assert_eq!((mode(&path), mode(&folder)), (0o600, 0o1777));
+                    assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1);
+                }),
+                open(B, Open::Listen(address)),
+                Step::Until(B, Until::Failed),
+            ];
+            (script, check(|seen| assert_eq!(seen.on(B).failed, Some(OpenError::InUse))))
+        }),
         row("two that start in one directory take turns", |dir| {
             let (address, _) = at(dir, "s/sock");
             let lock = fs::File::open(private(dir)).expect("the directory");
@@ -237,6 +257,7 @@ pub(super) fn rows() -> Vec<Row> {
         }),
     ];
     rows.extend(refusals());
+    rows.extend(exposures());
     rows
 }
 
@@ -259,18 +280,20 @@ fn refusals() -> Vec<Row> {
             (script, check)
         })
     };
-    use OpenError::{NotASocket, NotFound, NotPrivate, PathTooLong, Refused};
+    use OpenError::{NotASocket, NotFound, NotPrivate, PathTooLong};
+    let is_root = rustix::process::geteuid().is_root();
+    let foreign = NotPrivate(Exposed::FolderOwner(if is_root { NOBODY } else { 0 }));
     vec![
         case("a regular file is no socket", NotASocket, NotASocket, |dir| {
             file(private(dir).join("sock"), "a user's file", 0o600)
         }),
         case("a directory is no socket", NotASocket, NotASocket, private),
-        case("a link that leads nowhere is no socket", NotASocket, NotFound, |dir| {
+        case("a link that leads nowhere is no socket", NotASocket, NotPrivate(Exposed::Link), |dir| {
             let path = private(dir).join("sock");
             symlink("none", &path).expect("a link");
             path
         }),
-        case("a link to a dead socket is no socket", NotASocket, Refused, |dir| {
+        case("a link to a dead socket is no socket", NotASocket, NotPrivate(Exposed::Link), |dir| {
             let path = private(dir).join("sock");
             drop(UnixListener::bind(dir.join("s/dead")).expect("a socket that stays behind"));
             symlink("dead", &path).expect("a link");
@@ -281,14 +304,14 @@ fn refusals() -> Vec<Row> {
         }),
         case("an empty path is refused", NotFound, NotFound, |_| PathBuf::new()),
         case("an abstract name is refused", NotFound, NotFound, |_| PathBuf::from("\0name")),
-        case("a directory that is a link is not private", NotPrivate, NotFound, |dir| {
+        case("a directory that is a link is not private", NotPrivate(Exposed::FolderLink), NotFound, |dir| {
             private(dir);
             symlink("s", dir.join("link")).expect("a link");
             dir.join("link/sock")
         }),
         case(
             "g9: a directory below one that others can change is not private",
-            NotPrivate,
+            NotPrivate(Exposed::Above),
             NotFound,
             |dir| {
                 fs::create_dir_all(dir.join("open/s")).expect("a directory");
@@ -296,17 +319,66 @@ fn refusals() -> Vec<Row> {
                 dir.join("open/s/sock")
             },
         ),
-        case("a place that many share is not private", NotPrivate, NotFound, |dir| {
-            fs::set_permissions(private(dir), fs::Permissions::from_mode(0o1777)).expect("a mode");
-            dir.join("s/sock")
-        }),
-        case("another user's directory is not private", NotPrivate, NotFound, |dir| {
+        case("another user's directory is not private", foreign, NotFound, |dir| {
             // Root can give a directory away, others find one of root's.
-            let given = std::os::unix::fs::chown(private(dir), Some(65534), None);
+            let given = chown(private(dir), Some(NOBODY), None);
             if given.is_ok() { dir.join("s/sock") } else { PathBuf::from("/usr/sock") }
         }),
     ]
 }
+
+/// What a caller refuses though somebody of ours listens there.
+fn exposures() -> Vec<Row> {
+    let case = |name, why, expose: fn(&Path)| {
+        row(name, move |dir| {
+            let path = private(dir).join("sock");
+            let listener = UnixListener::bind(&path).expect("a socket");
+            mode_of(&path, 0o600);
+            expose(dir);
+            let script = vec![open(A, Open::Connect(Address(path))), Step::Until(A, Until::Failed)];
+            let check = check(move |seen| {
+                assert_eq!(seen.on(A).failed, Some(OpenError::NotPrivate(why)));
+                drop(listener);
+            });
+            (script, check)
+        })
+    };
+    let mut rows = vec![
+        case("e3 a socket that others may write to is not reached", Exposed::Mode(0o666), |dir| {
+            mode_of(&dir.join("s/sock"), 0o666);
+        }),
+        case("e3 a socket in a folder of everybody is not reached", Exposed::FolderMode(0o777), |dir| {
+            mode_of(&dir.join("s"), 0o777);
+        }),
+        case("e3 a link to a socket is not followed", Exposed::Link, |dir| {
+            fs::rename(dir.join("s/sock"), dir.join("s/real")).expect("a name");
+            symlink("real", dir.join("s/sock")).expect("a link");
+        }),
+    ];
+    // Only root can give something away.
+    if rustix::process::geteuid().is_root() {
+        rows.extend([
+            case("e3 a socket of another user is not reached", Exposed::Owner(NOBODY), |dir| {
+                chown(dir.join("s/sock"), Some(NOBODY), None).expect("we are root");
+            }),
+            case(
+                "e3 a socket in another user's folder is not reached",
+                Exposed::FolderOwner(NOBODY),
+                |dir| {
+                    chown(dir.join("s"), Some(NOBODY), None).expect("we are root");
+                },
+            ),
+        ]);
+    }
+    rows
+}
+
+fn mode_of(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+}
+
+/// A user that we are not, whoever we are.
+const NOBODY: u32 = 65534;
 
 fn until_both(mut script: Vec<Step>) -> Vec<Step> {
     script.extend([Step::Until(A, Until::Opened), Step::Until(B, Until::Opened)]);

@@ -147,3 +147,56 @@ fn a_server_without_a_token_lets_nobody_in() {
         assert_eq!(failed(&desk.ask(client, &line)), error("1", -32000));
     }
 }
+
+#[test]
+fn g8_the_token_comes_within_ten_seconds() {
+    let mut desk = serving();
+    let (stranger, client) = (desk.connect(), desk.enter());
+    desk.pass(Duration::from_secs(9));
+    assert_eq!(failed(&desk.ask(stranger, PING)), error("9", -32000));
+    desk.pass(Duration::from_secs(1));
+    assert_eq!(failed(&desk.read(stranger)), error("null", -32000));
+    assert!(desk.shut.contains(&stranger));
+    assert_eq!(desk.ask(client, PING), PONG, "whoever is in stays in");
+}
+
+#[test]
+fn g8_a_line_before_the_token_is_short() {
+    const LONGEST: usize = 64 << 10;
+    for (bytes, code) in [(LONGEST, -32700), (LONGEST + 1, -32600)] {
+        let mut desk = serving();
+        let stranger = desk.connect();
+        desk.send(stranger, &vec![b'x'; bytes]);
+        desk.send(stranger, b"\n");
+        assert_eq!(failed(&desk.read(stranger)), error("null", code), "{bytes}");
+        assert_eq!(desk.shut.contains(&stranger), code == -32600);
+    }
+}
+
+#[test]
+fn g8_a_long_line_right_behind_the_token_is_taken() {
+    let mut desk = serving();
+    let client = desk.connect();
+    let words = "x".repeat(1 << 20);
+    desk.send(client, format!("{HELLO}\n{}\n", prompt(2, &json!(words))).as_bytes());
+    assert_eq!(desk.received().1, words);
+}
+
+#[test]
+fn g8_strangers_lock_nobody_out() {
+    let mut desk = serving();
+    let inside = desk.enter();
+    let mut strangers = Vec::new();
+    for _ in 0..640 {
+        strangers.push(desk.connect());
+        // Who is sent away may take half a second to go.
+        desk.pass(Duration::from_millis(2));
+    }
+    let client = desk.enter();
+    for link in [inside, client] {
+        assert_eq!(desk.ask(link, PING), PONG);
+    }
+    let gone = strangers.iter().filter(|link| desk.shut.contains(link)).count();
+    assert_eq!(gone, 640 - 15, "the newest of them, and whoever came then, have seats");
+    assert_eq!(failed(&desk.read(strangers[0])), error("null", -32000));
+}

@@ -6,7 +6,7 @@ use agentline_core::attach::client::{self, Client};
 use agentline_core::attach::{Answer, Caller, Canceller, Failure, Stop, Turn};
 use agentline_core::{Cause, OpenError};
 
-use super::client::{OWNER, owned};
+use super::client::OWNER;
 use super::*;
 
 trait Door {
@@ -26,7 +26,7 @@ impl<M: Machine> Door for Desk<M> {
 
 /// A caller whose prompt is open.
 fn prompting() -> (Desk<Caller>, LinkId) {
-    let mut desk = Desk::new(owned());
+    let mut desk = Desk::new(target());
     let link = desk.admit();
     desk.run([prompt("first")]);
     desk.read(link);
@@ -54,6 +54,7 @@ fn a_cancel_goes_over_a_connection_of_its_own() {
         "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"session/cancel\",\"params\":{\"sessionId\":\"sess-1\"}}\n"
     );
     desk.send(second, b"{\"id\":2,\"result\":{}}\n");
+    desk.send(second, b"{\"id\":3,\"result\":{\"busy\":false}}\n");
     assert_eq!(desk.events.pop_front(), Some(Event::Cancelled(Ok(()))));
     assert!(desk.shut.contains(&second));
     desk.send(first, b"{\"id\":2,\"result\":{\"stopReason\":\"cancelled\"}}\n");
@@ -65,7 +66,7 @@ fn a_cancel_goes_over_a_connection_of_its_own() {
 
 #[test]
 fn one_cancel_at_a_time_and_only_of_an_open_prompt() {
-    let mut desk = Desk::<Caller>::new(owned());
+    let mut desk = Desk::<Caller>::new(target());
     assert_eq!(desk.command(Command::Cancel), Err(Refused::Unknown));
     desk.admit();
     assert_eq!(desk.command(Command::Cancel), Err(Refused::Unknown));
@@ -102,7 +103,45 @@ fn the_next_prompt_waits_until_a_cancel_that_was_sent_is_over() {
     desk.send(first, b"{\"id\":2,\"result\":{\"stopReason\":\"end_turn\"}}\n");
     assert_eq!(desk.command(prompt("second")), Err(Refused::Busy));
     desk.send(second, b"{\"id\":2,\"result\":{}}\n");
+    desk.send(second, b"{\"id\":3,\"result\":{\"busy\":false}}\n");
     desk.run([prompt("second")]);
+}
+
+#[test]
+fn e5_the_next_prompt_waits_until_the_cancelled_turn_has_wound_down() {
+    let (mut desk, first) = prompting();
+    desk.run([Command::Cancel]);
+    let second = desk.admit();
+    desk.send(second, b"{\"id\":2,\"result\":{}}\n");
+    desk.send(first, b"{\"id\":2,\"result\":{\"stopReason\":\"cancelled\"}}\n");
+    assert_eq!(desk.events.pop_front(), answered(Stop::Cancelled));
+    for id in 3..6 {
+        assert!(desk.read(second).ends_with("\"method\":\"session/load\",\"params\":{}}\n"), "{id}");
+        assert_eq!(desk.command(prompt("second")), Err(Refused::Busy));
+        desk.send(second, format!("{{\"id\":{id},\"result\":{{\"busy\":true}}}}\n").as_bytes());
+        assert!(desk.events.is_empty());
+        desk.pass(Duration::from_millis(100));
+    }
+    desk.send(second, b"{\"id\":6,\"result\":{\"busy\":false}}\n");
+    assert_eq!(desk.events.pop_front(), Some(Event::Cancelled(Ok(()))));
+    desk.run([prompt("second")]);
+}
+
+#[test]
+fn e5_a_session_that_stays_busy_or_says_nothing_is_not_waited_for_without_end() {
+    for answers in [true, false] {
+        let (mut desk, _) = prompting();
+        desk.run([Command::Cancel]);
+        let second = desk.admit();
+        desk.send(second, b"{\"id\":2,\"result\":{}}\n");
+        for id in 3..60 {
+            if answers {
+                desk.send(second, format!("{{\"id\":{id},\"result\":{{\"busy\":true}}}}\n").as_bytes());
+            }
+            desk.pass(Duration::from_millis(100));
+        }
+        assert_eq!(desk.events.pop_front(), Some(Event::Cancelled(Ok(()))));
+    }
 }
 
 #[test]
@@ -135,7 +174,7 @@ fn a_caller_ends_once_both_connections_are_over() {
 
 #[test]
 fn a_canceller_says_once_what_came_of_it() {
-    let config = canceller::Config { target: owned(), session: None };
+    let config = canceller::Config { target: target(), session: None };
     let mut desk = Desk::<Canceller>::new(config);
     let link = desk.admit();
     assert!(desk.read(link).ends_with("\"method\":\"session/cancel\",\"params\":{}}\n"));
@@ -150,7 +189,7 @@ fn a_canceller_says_once_what_came_of_it() {
 /// The real machines at both ends: what one writes the other reads.
 #[test]
 fn our_client_and_our_server_understand_each_other() {
-    let (mut session, mut caller) = (serving(), Desk::<Client>::new(owned()));
+    let (mut session, mut caller) = (serving(), Desk::<Client>::new(target()));
     let seat = session.connect();
     caller.heard(LinkId::FIRST, Heard::Opened(OWNER));
     let exchange = |session: &mut Desk<Server>, caller: &mut Desk<Client>| {

@@ -1,18 +1,14 @@
 //! One connection, against a double that errs as the real server does.
 
 use agentline_core::attach::client::{Client, Command, Event};
-use agentline_core::attach::{Answer, Failure, Fault, Session, Stop, Target, Turn};
+use agentline_core::attach::{Answer, Failure, Fault, Session, Stop, Turn};
+use agentline_core::place::Exposed;
 use agentline_core::{Cause, OpenError};
 
 use super::*;
 
 /// The real server's welcome: blanks between the members, and a version that is a number.
 const WELCOME: &str = r#"{"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": 1, "agentCapabilities": {"loadSession": false, "promptCapabilities": {}, "agenticaAttach": true}, "agentInfo": {"name": "agentica", "version": 1}, "agenticaAuth": "token"}}"#;
-
-/// The session, and whose it must be.
-pub(super) fn owned() -> Target {
-    Target { owner: OWNER.uid, ..target() }
-}
 
 pub(super) const OWNER: Peer = Peer { pid: Some(42), uid: Some(1000) };
 
@@ -47,7 +43,7 @@ impl Calling for Desk<Client> {
 }
 
 fn opened() -> Desk<Client> {
-    let mut desk = Desk::new(owned());
+    let mut desk = Desk::new(target());
     desk.heard(LinkId::FIRST, Heard::Opened(OWNER));
     desk
 }
@@ -88,19 +84,21 @@ fn the_token_is_the_first_thing_sent() {
 /// token-given-to-impostor
 #[test]
 fn whoever_else_listens_at_the_socket_does_not_get_the_token() {
-    for peer in [Peer::default(), Peer { pid: None, uid: Some(1001) }] {
-        let mut desk = Desk::<Client>::new(owned());
-        desk.heard(LinkId::FIRST, Heard::Opened(peer));
+    for why in [Exposed::Owner(1001), Exposed::Peer(1001), Exposed::Link] {
+        let mut desk = Desk::<Client>::new(target());
+        desk.heard(LinkId::FIRST, Heard::OpenFailed(OpenError::NotPrivate(why)));
         assert_eq!(desk.written(), "");
-        desk.heard(LinkId::FIRST, Heard::Eof);
-        assert_eq!(desk.cause(), Some(Cause::Fault(Fault::Impostor(peer))));
+        let cause = Cause::Failed(OpenError::NotPrivate(why));
+        let problem = cause.problem();
+        assert_eq!(desk.cause(), Some(cause));
+        assert!(problem.message.contains(&why.to_string()), "{problem}");
         assert!(desk.ended);
     }
 }
 
 #[test]
 fn a_full_backlog_is_tried_again() {
-    let mut desk = Desk::<Client>::new(owned());
+    let mut desk = Desk::<Client>::new(target());
     for _ in 0..10 {
         desk.connecting.pop_front().expect("another attempt");
         desk.heard(LinkId::FIRST, Heard::OpenFailed(OpenError::Busy));
@@ -112,7 +110,7 @@ fn a_full_backlog_is_tried_again() {
 
 #[test]
 fn a_socket_where_nobody_listens_is_said_so() {
-    let mut desk = Desk::<Client>::new(owned());
+    let mut desk = Desk::<Client>::new(target());
     desk.heard(LinkId::FIRST, Heard::OpenFailed(OpenError::Refused));
     assert_eq!(desk.cause(), Some(Cause::Failed(OpenError::Refused)));
     assert!(desk.ended);
@@ -209,7 +207,7 @@ fn each_stop_reason_is_understood() {
             Stop::Pending,
             Some("so far"),
         ),
-        (r#"{"stopReason":"max_tokens"}"#, Stop::Other("max_tokens".to_owned()), None),
+        (r#"{"stopReason":"max_tokens"}"#, Stop::MaxTokens, None),
     ] {
         let mut desk = prompting();
         desk.line(&format!(r#"{{"id":2,"result":{result}}}"#));
@@ -275,11 +273,35 @@ fn lines_that_answer_nothing_change_nothing() {
 fn a_connection_lost_during_a_prompt_fails_it_once() {
     let mut desk = prompting();
     desk.heard(LinkId::FIRST, Heard::Eof);
-    assert_eq!(desk.event(), Some(Event::Answered(Err(Failure::Closed(Cause::Gone)))));
+    assert_eq!(desk.event(), Some(Event::Answered(Err(Failure::Unseen(Cause::Gone)))));
     assert_eq!(desk.cause(), Some(Cause::Gone));
     assert_eq!(desk.event(), None);
     assert_eq!(desk.now.mono, Time::ZERO);
     assert_eq!(desk.command(Command::Ping), Err(Refused::Closed));
+}
+
+#[test]
+fn c12_a_turn_that_failed_is_told_from_a_prompt_that_was_refused() {
+    for (data, answer) in [
+        (r#"{"promptSent":true}"#, Some(None)),
+        (r#"{"promptSent":true,"agenticaAnswer":"so far"}"#, Some(Some("so far"))),
+        (r#"{"promptSent":true,"agenticaAnswer":7}"#, Some(None)),
+        (r#"{"promptSent":false}"#, None),
+        (r#"{"promptSent":"yes"}"#, None),
+        (r#""a traceback""#, None),
+        ("null", None),
+    ] {
+        let mut desk = prompting();
+        desk.line(&format!(r#"{{"id":2,"error":{{"code":-32603,"message":"no model","data":{data}}}}}"#));
+        let Some(Event::Answered(Err(failure))) = desk.event() else { panic!("{data}") };
+        match (failure, answer) {
+            (Failure::TurnFailed { error, answer: told }, Some(answer)) => {
+                assert_eq!((&*error.message, told.as_deref()), ("no model", answer), "{data}");
+            }
+            (Failure::Refused(_), None) => {}
+            (failure, _) => panic!("{data}: {failure:?}"),
+        }
+    }
 }
 
 /// last-line-without-lf
@@ -327,7 +349,7 @@ fn what_a_session_would_not_take_is_not_sent() {
 fn leaving_during_a_prompt_is_quick_and_fails_it() {
     let mut desk = prompting();
     desk.run([Command::Shutdown]);
-    assert_eq!(desk.event(), Some(Event::Answered(Err(Failure::Closed(Cause::Left)))));
+    assert_eq!(desk.event(), Some(Event::Answered(Err(Failure::Unseen(Cause::Left)))));
     desk.pass(Duration::from_millis(500));
     assert_eq!(desk.cause(), Some(Cause::Left));
     assert!(desk.ended);

@@ -129,7 +129,7 @@ fn a_waiting_prompt_whose_connection_broke_is_not_delivered() {
 #[test]
 fn no_more_clients_than_seats_are_accepted() {
     let mut config = config();
-    config.limits.connections = 2;
+    (config.limits.connections, config.limits.strangers) = (1, 1);
     let mut desk = serving_with(config);
     let first = desk.enter();
     desk.enter();

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use agentline_core::attach::server::{Command, Config, Event};
-use agentline_core::attach::{AgentInfo, Injection, PromptId, Server};
+use agentline_core::attach::{AgentInfo, Injection, PromptId, Server, Stop, Turn};
 use agentline_core::{Heard, Input, LinkId, Machine, Peer, Refused, Time};
 use agentline_tests::attach::{RECORD, SOCKET, TOKEN, TOKEN_FILE, config, target};
 use agentline_tests::desk::Desk;
@@ -100,7 +100,7 @@ fn prompt(id: u32, prompt: &Value) -> String {
 }
 
 fn ended(answer: &str) -> Command {
-    Command::TurnEnded { answer: Some(answer.to_owned()) }
+    Command::TurnEnded(Turn::ended(Stop::EndTurn, Some(answer.to_owned())))
 }
 
 fn error(id: &str, code: i64) -> (String, i64) {

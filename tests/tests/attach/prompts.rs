@@ -195,7 +195,7 @@ fn an_empty_answer_is_left_out() {
         let client = desk.enter();
         desk.prompt(client, 2, "x");
         desk.start();
-        desk.run([Command::TurnEnded { answer: answer.map(str::to_owned) }]);
+        desk.run([Command::TurnEnded(Turn::ended(Stop::EndTurn, answer.map(str::to_owned)))]);
         assert_eq!(
             desk.read(client),
             "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"stopReason\":\"end_turn\"}}\n"

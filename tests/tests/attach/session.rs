@@ -107,7 +107,7 @@ fn without_its_record_a_session_is_still_served() {
 fn a_host_that_miscounts_its_turns_is_told_so() {
     let mut desk = serving();
     assert_eq!(desk.command(ended("")), Err(Refused::Unknown));
-    assert_eq!(desk.command(Command::TurnCancelled), Err(Refused::Unknown));
+    assert_eq!(desk.command(Command::TurnEnded(Turn::cancelled())), Err(Refused::Unknown));
     desk.run([Command::TurnStarted]);
     assert_eq!(desk.command(Command::TurnStarted), Err(Refused::Busy));
     assert_eq!(desk.command(Command::Injected(PromptId(7), Injection::Queued)), Err(Refused::Unknown));

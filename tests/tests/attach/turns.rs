@@ -47,7 +47,7 @@ fn a_cancel_on_another_connection_ends_the_prompt_at_once() {
         "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"stopReason\":\"cancelled\"}}\n"
     );
     assert_eq!(desk.events.pop_front(), Some(Event::CancelReceived));
-    desk.run([Command::TurnCancelled]);
+    desk.run([Command::TurnEnded(Turn::cancelled())]);
     assert_eq!(desk.read(client), "");
 }
 
@@ -76,7 +76,7 @@ fn a_turn_cancelled_at_the_keyboard_ends_its_prompt_as_cancelled() {
     let client = desk.enter();
     desk.prompt(client, 2, "x");
     desk.start();
-    desk.run([Command::TurnCancelled]);
+    desk.run([Command::TurnEnded(Turn::cancelled())]);
     assert!(desk.read(client).contains("cancelled"));
 }
 
@@ -133,9 +133,81 @@ fn a_cancel_lets_the_next_prompt_take_its_turn() {
     desk.start();
     desk.ask(third, r#"{"id":3,"method":"session/cancel"}"#);
     assert_eq!(desk.events.pop_front(), Some(Event::CancelReceived));
-    desk.run([Command::TurnCancelled]);
+    desk.run([Command::TurnEnded(Turn::cancelled())]);
     desk.start();
     desk.run([ended("two done")]);
     assert!(desk.read(first).contains("cancelled"));
     assert!(desk.read(second).contains("two done"));
+}
+
+#[test]
+fn c12_a_turn_that_did_not_end_well_is_never_an_end_turn() {
+    for (stop, word) in [
+        (Stop::Refusal, "refusal"),
+        (Stop::MaxTokens, "max_tokens"),
+        (Stop::MaxTurnRequests, "max_turn_requests"),
+        (Stop::Other("out_of_coffee".to_owned()), "out_of_coffee"),
+    ] {
+        let mut desk = serving();
+        let client = desk.enter();
+        desk.prompt(client, 2, "x");
+        desk.start();
+        desk.run([Command::TurnEnded(Turn::ended(stop, Some("so far".to_owned())))]);
+        let answer: Value = serde_json::from_str(&desk.read(client)).expect("a line");
+        assert_eq!(answer["result"], json!({"stopReason": word, "agenticaAnswer": "so far"}));
+    }
+}
+
+#[test]
+fn c12_a_turn_that_failed_is_an_error_that_says_the_words_were_delivered() {
+    for (answer, data) in [
+        (Some("so far"), json!({"promptSent": true, "agenticaAnswer": "so far"})),
+        (Some(" "), json!({"promptSent": true})),
+        (None, json!({"promptSent": true})),
+    ] {
+        let mut desk = serving();
+        let client = desk.enter();
+        desk.prompt(client, 2, "x");
+        desk.start();
+        let answer = answer.map(str::to_owned);
+        desk.run([Command::TurnFailed { why: "the model is gone".to_owned(), answer }]);
+        let told: Value = serde_json::from_str(&desk.read(client)).expect("a line");
+        let error = json!({"code": -32603, "message": "the model is gone", "data": data});
+        assert_eq!((&told["id"], &told["error"]), (&json!(2), &error));
+        assert_eq!(desk.record()["busy"], false);
+        assert_eq!(desk.ask(client, PING), PONG, "the connection goes on");
+    }
+}
+
+#[test]
+fn c12_words_steered_into_a_turn_that_fails_wait_for_a_turn_of_their_own_first() {
+    for follows in [false, true] {
+        let mut desk = serving();
+        let client = desk.enter();
+        desk.run([Command::TurnStarted]);
+        desk.prompt(client, 2, "x");
+        let (prompt, _) = desk.received();
+        desk.run([
+            Command::Injected(prompt, Injection::Steered),
+            Command::TurnFailed { why: "no model".to_owned(), answer: None },
+        ]);
+        assert_eq!(desk.read(client), "");
+        if follows {
+            desk.run([Command::TurnStarted, ended("late words")]);
+            assert!(desk.read(client).contains("late words"));
+        } else {
+            desk.pass(Duration::from_secs(1));
+            assert_eq!(failed(&desk.read(client)), error("2", -32603));
+        }
+    }
+}
+
+#[test]
+fn c12_a_turn_whose_end_nobody_saw_is_pending() {
+    let mut desk = serving();
+    let client = desk.enter();
+    desk.prompt(client, 2, "x");
+    desk.start();
+    desk.run([Command::TurnEnded(Turn::unseen())]);
+    assert_eq!(desk.read(client), PENDING);
 }

@@ -37,7 +37,7 @@ fn session(world: &mut World<'_>, endless: bool) -> Handle<Server> {
                 commands.push(ended(&format!("to {text}")));
             }
         }
-        Event::CancelReceived => commands.push(Command::TurnCancelled),
+        Event::CancelReceived => commands.push(Command::TurnEnded(Turn::cancelled())),
         Event::Listening(_) | Event::PresenceFailed { .. } | Event::Closed(_) => {}
     }));
     world.command_in(LIFE, handle, Command::Shutdown);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use agentline_core::acp::client::{Command, Which};
 use agentline_core::acp::{Client, ContentBlock, PermissionOutcome, SessionSetup, client};
-use agentline_core::attach::{AgentInfo, Injection, PromptId, Target, presence};
+use agentline_core::attach::{AgentInfo, Injection, PromptId, Stop, Target, Turn, presence};
 use agentline_core::control::{Answer, Request};
 use agentline_core::subagent::{self, Run};
 use agentline_core::{Address, Open, Tag, attach, control};
@@ -120,16 +120,12 @@ pub(super) const SCENARIOS: &[Scenario] = &[
                     [
                         Command::Injected(PromptId(0), Injection::Queued),
                         Command::TurnStarted,
-                        Command::TurnEnded { answer: Some("PONG".into()) },
+                        Command::TurnEnded(Turn::ended(Stop::EndTurn, Some("PONG".into()))),
                     ],
                 )
                 .farewell(Command::Shutdown);
-            let target = Target {
-                socket: Address(socket),
-                token: token.into(),
-                owner: None,
-                limits: attach::Limits::default(),
-            };
+            let target =
+                Target { socket: Address(socket), token: token.into(), limits: attach::Limits::default() };
             use attach::client::Command as Ask;
             let guest = Role::<attach::Client>::new(target)
                 .at("ready", [Ask::Prompt { session: None, text: "say PONG".into() }])

@@ -40,6 +40,7 @@ fn told(bench: &mut Bench<Client>) -> Vec<String> {
         Event::Answered(Tag(tag), Answer::Frame(data)) => format!("{tag} frame {data:?}"),
         Event::Answered(Tag(tag), Answer::End(reason)) => format!("{tag} end {reason}"),
         Event::Lost(Tag(tag), why) => format!("{tag} lost {why:?}"),
+        Event::Line(line) => line,
         Event::Unexpected { why, line } => format!("{why}: {line}"),
         Event::Closed(closed) => format!("closed {:?}", closed.cause),
     });
@@ -423,7 +424,7 @@ fn every_call_ends_once_whatever_the_server_does() {
                 match event {
                     Event::Answered(tag, Answer::Frame(_)) => assert!(open.contains(&tag)),
                     Event::Answered(tag, _) | Event::Lost(tag, _) => assert!(open.remove(&tag)),
-                    Event::Unexpected { .. } => {}
+                    Event::Line(_) | Event::Unexpected { .. } => {}
                     Event::Closed(_) => assert!(open.is_empty()),
                 }
             }

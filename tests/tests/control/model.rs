@@ -218,7 +218,12 @@ impl Run {
     fn new(seed: u64) -> Self {
         let config = Config::new(Address("/run/control.sock".into()));
         let limits = Limits { line: 45, unsent_soft: SOFT, write: WRITE, ..config.limits };
-        let mut bench = Bench::<Server>::new(Config { limits, watch: WATCH, ..config });
+        let mut bench = Bench::<Server>::new(Config {
+            limits,
+            watch: WATCH,
+            stall: Duration::from_secs(1 << 30),
+            ..config
+        });
         let link = bench.accept(0);
         bench.told();
         bench.acks = false;

@@ -382,9 +382,12 @@ fn a_watcher_ends_its_stream_by_closing() {
     bench.bytes(link, "{\"command\":\"watch\"}\n");
     let (key, _) = request(&mut bench);
     bench.command(Command::Answer(key, frame("a"))).unwrap();
+    let other = bench.accept(ME);
+    bench.bytes(other, "{\"command\":\"watch\"}\n");
+    request(&mut bench);
     bench.pass(Duration::from_secs(3600));
     assert!(!bench.wire(link).half_closed, "a stream is never idle");
-    assert!(!bench.is_accepting(), "the only seat is taken");
+    assert!(!bench.is_accepting(), "the seat is taken, and so is that of whoever waits for one");
     bench.hear(link, Heard::Eof);
     bench.command(Command::Answer(key, frame("b"))).unwrap();
     bench.hear(link, Heard::WriteFailed);
@@ -462,18 +465,6 @@ fn a_stream_that_ends_says_what_was_lost_before() {
         ]
     );
     assert!(bench.wire(link).half_closed);
-}
-
-#[test]
-fn another_user_is_not_heard() {
-    let (mut bench, _) = serving(Config { owner: Some(ME), ..config() });
-    let link = bench.accept(ME + 1);
-    assert!(bench.wire(link).half_closed);
-    bench.bytes(link, "{\"command\":\"echo\"}\n");
-    bench.hear(link, Heard::Eof);
-    assert!(asked(&mut bench).is_empty());
-    assert!(bench.lines(link).is_empty());
-    assert!(bench.wire(link).closed);
 }
 
 #[test]
@@ -589,11 +580,98 @@ fn ten_thousand_clients_are_held_with_one_action_each() {
             links.push(link);
         }
     }
-    assert_eq!(links.len(), MANY);
+    // One more, who waits for a seat.
+    assert_eq!(links.len(), MANY + 1);
     for hold in [true, false] {
         server.handle(Now::default(), Input::Hold(hold));
         let did: Vec<_> = std::iter::from_fn(|| server.poll()).collect();
         assert!(did.iter().all(|did| matches!(did, Output::Do(_, Action::Read(read)) if *read != hold)));
-        assert_eq!(did.len(), MANY);
+        assert_eq!(did.len(), MANY + 1);
     }
+}
+
+#[test]
+fn e9_a_watcher_that_takes_nothing_is_told_why_and_leaves() {
+    let (mut bench, link) = serving(config());
+    bench.bytes(link, "{\"command\":\"watch\"}\n");
+    let (key, _) = request(&mut bench);
+    bench.acks = false;
+    for pause in [29, 29] {
+        bench.command(Command::Answer(key, frame("a"))).unwrap();
+        bench.pass(Duration::from_secs(pause));
+        assert!(asked(&mut bench).is_empty(), "it has time yet");
+        bench.ack(link);
+    }
+    bench.pass(Duration::from_secs(3600));
+    assert!(asked(&mut bench).is_empty(), "nothing is unsent, so nothing is stalled");
+    bench.command(Command::Answer(key, frame("b"))).unwrap();
+    bench.pass(Duration::from_secs(30));
+    assert!(matches!(asked(&mut bench)[..], [(gone, None)] if gone == key));
+    bench.ack(link);
+    assert_eq!(bench.lines(link).last().map(String::as_str), Some(r#"{"stream":"end","reason":"stalled"}"#));
+    bench.pass(Duration::from_secs(60));
+    assert!(bench.wire(link).closed);
+}
+
+#[test]
+fn e9_what_a_stopped_watcher_keeps_is_bounded_and_what_it_lost_is_counted() {
+    let (mut bench, link) = serving(Config { watch: 4096, ..config() });
+    bench.bytes(link, "{\"command\":\"watch\"}\n");
+    let (key, _) = request(&mut bench);
+    bench.acks = false;
+    for _ in 0..1000 {
+        bench.command(Command::Answer(key, frame("x"))).unwrap();
+    }
+    bench.acks = true;
+    bench.ack(link);
+    let lines = bench.lines(link);
+    let lagged = lines.last().expect("the count");
+    let lost: serde_json::Value = serde_json::from_str(lagged).expect("JSON");
+    assert_eq!(lost["data"]["kind"], "lagged", "{lagged}");
+    let sent = lines.len() - 1;
+    assert_eq!(lost["data"]["lost"], 1000 - sent, "each is sent or counted");
+    assert!(lines.iter().map(String::len).sum::<usize>() < 4096 + 300);
+}
+
+#[test]
+fn g8_idle_connections_lock_nobody_out() {
+    let (mut bench, first) = serving(Config { connections: 3, ..config() });
+    let others = [(); 2].map(|()| bench.accept(ME));
+    bench.pass(Duration::from_secs(5));
+    bench.bytes(first, "{\"command\":\"wait\"}\n");
+    let (key, _) = request(&mut bench);
+    let late = bench.accept(ME);
+    assert!(!bench.is_accepting());
+    bench.pass(Duration::from_secs(5));
+    let message = "connection idle, and others wait for its seat";
+    let line = format!(r#"{{"ok":false,"error":"idle_timeout","message":"{message}"}}"#);
+    assert_eq!(bench.lines(others[0]), [line], "whoever was idle longest");
+    bench.hear(others[0], Heard::Eof);
+    assert!(bench.is_accepting());
+    assert!(!bench.wire(others[1]).half_closed && !bench.wire(late).half_closed);
+    bench.command(Command::Answer(key, Answer::reply("r"))).unwrap();
+    assert_eq!(bench.lines(first).len(), 1, "who waits for an answer is not idle");
+}
+
+#[test]
+fn g8_unfinished_lines_are_bounded_in_all() {
+    let mut limits = config().limits;
+    limits.write = 100;
+    let (mut bench, first) = serving(Config { unfinished: 1000, limits, ..config() });
+    let second = bench.accept(ME);
+    bench.bytes(first, format!("{{\"command\":\"{}", "x".repeat(500)));
+    bench.bytes(second, format!("{{\"command\":\"{}", "x".repeat(400)));
+    assert!(bench.lines(first).is_empty());
+    bench.bytes(second, "x".repeat(200));
+    let said = bench.lines(second);
+    assert!(said.len() == 1 && said[0].contains(r#""error":"busy""#), "{said:?}");
+    assert!(bench.wire(second).half_closed);
+    bench.bytes(first, "\"}\n");
+    let (key, asked) = request(&mut bench);
+    assert_eq!(asked.command.len(), 500);
+    bench.command(Command::Answer(key, Answer::reply("r"))).unwrap();
+    // What is finished weighs nothing any more.
+    let third = bench.accept(ME);
+    bench.bytes(third, "x".repeat(900));
+    assert!(bench.lines(third).is_empty());
 }
