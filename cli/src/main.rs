@@ -40,6 +40,14 @@ use args::{Cli, Color, Format, Verb};
 use output::{Notes, Paint, Sink, object};
 
 fn main() -> ExitCode {
+    let code = obey();
+    // Whatever was said is still on its way.
+    Sink::ours().settle(None);
+    code
+}
+
+/// Does what the command line says.
+fn obey() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let cli = match misread::parse(&words) {
         Ok(cli) => cli,
@@ -66,9 +74,7 @@ fn main() -> ExitCode {
             Ok(output::print(&String::from_utf8_lossy(&script)))
         }
     };
-    let code = done.unwrap_or_else(|problem| report(&problem, cli.global.format(), &notes));
-    Sink::ours().settle(None);
-    code
+    done.unwrap_or_else(|problem| report(&problem, cli.global.format(), &notes))
 }
 
 /// A command that came to nothing.

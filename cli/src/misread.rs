@@ -228,8 +228,10 @@ impl<'a> Misread<'a> {
             };
         }
         if !known.is_empty() {
-            let near =
-                nearest::of(&value, known.iter().map(String::as_str)).or(known.first().map(String::as_str));
+            let like = self.said(ContextKind::SuggestedValue);
+            let near = like.first().map(String::as_str);
+            let near = near.or_else(|| nearest::of(&value, known.iter().map(String::as_str)));
+            let near = near.or(known.first().map(String::as_str));
             let message = format!("{name} takes one of {}, not {value}", known.join(", "));
             return (message, self.replaced(&value, near.unwrap_or(example)));
         }

@@ -100,11 +100,11 @@ fn without_a_prompt_the_agent_says_what_it_can() {
     let clinic = Clinic::new();
     clinic.manifest(json!({ "command": AGENTLINE, "args": ["demo-agent"] }));
     let ended = clinic.done(&["mine"]);
-    let said = "protocol version: 1\nloadSession: no\nimages: yes\nsession/list: no\nlogin methods: 0\n";
+    let said = "protocol version: 1\nloadSession: no\nimages: yes\nsession/list: no\nlogin methods: 0\nsession: demo-1\n";
     assert_eq!((ended.code, &*ended.out, &*ended.err), (Some(0), said, ""));
     let objects = clinic.done(&["--format", "json", "mine"]).objects();
     let types: Vec<_> = objects.iter().map(|object| object["type"].as_str().unwrap()).collect();
-    assert_eq!(types, ["check", "result"]);
+    assert_eq!(types, ["check", "session", "result"]);
     assert_eq!(
         (&objects[0]["id"], &objects[0]["command"]),
         (&json!("mine"), &json!([AGENTLINE, "demo-agent"]))
