@@ -266,10 +266,15 @@ impl Traffic {
             };
             let options =
                 vec![option("allow", OptionKind::AllowOnce), option("reject", OptionKind::RejectOnce)];
-            return command(agent::Command::AskPermission { tag: Tag(0), turn, tool_call, options });
+            return command(agent::Command::AskPermission {
+                tag: Tag(0),
+                of: turn.into(),
+                tool_call,
+                options,
+            });
         }
         self.turn = None;
-        command(agent::Command::EndTurn { turn, reason: StopReason::EndTurn })
+        command(agent::Command::EndTurn { turn, stopped: StopReason::EndTurn.into() })
     }
 }
 

@@ -49,7 +49,7 @@ impl Bench {
                 }
                 Some(Command::Answer(key, Answer::reply("ok")))
             }
-            Event::Abandoned(_) | Event::Closed(_) => None,
+            Event::CaughtUp(..) | Event::Abandoned(_) | Event::Closed(_) => None,
         }
     }
 

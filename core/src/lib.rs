@@ -58,7 +58,7 @@
 //!                 let speaker = acp::update::Speaker::Agent;
 //!                 let text = "hello to you".into();
 //!                 agent.command(now, agent::Command::Say { turn, speaker, text })?;
-//!                 agent.command(now, agent::Command::EndTurn { turn, reason: StopReason::EndTurn })?;
+//!                 agent.command(now, agent::Command::EndTurn { turn, stopped: StopReason::EndTurn.into() })?;
 //!             }
 //!             _ => {}
 //!         }

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Event::Requested(key, request) => (key, request),
             Event::Closed(None) => break,
             Event::Closed(Some(error)) => return Err(format!("{}: {error}", path.display()).into()),
-            Event::Listening | Event::Abandoned(_) => continue,
+            Event::Listening | Event::CaughtUp(..) | Event::Abandoned(_) => continue,
         };
         let say = |answer| {
             // Refused: the client is gone, and nobody waits.

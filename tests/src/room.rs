@@ -337,7 +337,7 @@ fn text(turn: TurnKey, text: &str) -> agent::Command {
 }
 
 fn end(turn: TurnKey, reason: StopReason, say: &mut Vec<agent::Command>) {
-    say.push(agent::Command::EndTurn { turn, reason });
+    say.push(agent::Command::EndTurn { turn, stopped: reason.into() });
 }
 
 fn ask(tag: Tag, turn: TurnKey, title: &str) -> agent::Command {
@@ -348,7 +348,7 @@ fn ask(tag: Tag, turn: TurnKey, title: &str) -> agent::Command {
         title: Some(title.to_owned()),
         ..ToolCallUpdate::default()
     };
-    agent::Command::AskPermission { tag, turn, tool_call, options }
+    agent::Command::AskPermission { tag, of: turn.into(), tool_call, options }
 }
 
 /// Anybody may speak at any time, the agent and the connections may break: each line has one end, each caller

@@ -325,7 +325,7 @@ impl Scripted {
         };
         let options = options.collect();
         self.wait(Wait::Permission);
-        self.ask(now, Command::AskPermission { tag: Tag(1), turn, tool_call, options });
+        self.ask(now, Command::AskPermission { tag: Tag(1), of: turn.into(), tool_call, options });
     }
 
     fn wait(&mut self, wait: Wait) {
@@ -336,7 +336,7 @@ impl Scripted {
 
     fn end(&mut self, now: Now, turn: TurnKey, reason: StopReason) {
         self.turn = None;
-        self.ask(now, Command::EndTurn { turn, reason });
+        self.ask(now, Command::EndTurn { turn, stopped: reason.into() });
     }
 
     /// What is refused is moot: the client has left, or reads too slowly for a test.

@@ -25,7 +25,7 @@ fn serve(event: Event, batch: &mut Batch<'_, Agent>) {
                 let text = n.to_string();
                 batch.command(Command::Say { turn, speaker: Speaker::Agent, text }).expect("it may");
             }
-            batch.command(Command::EndTurn { turn, reason: StopReason::EndTurn }).expect("it may");
+            batch.command(Command::EndTurn { turn, stopped: StopReason::EndTurn.into() }).expect("it may");
             batch.command(Command::Shutdown).expect("it may");
         }
         Event::Initialized(_)

@@ -105,6 +105,7 @@ fn serve<R: Runtime>(path: &Path, tell: &Sender<String>) {
         let news = match &event {
             server::Event::Listening => "listening",
             server::Event::Requested(_, request) => &request.command,
+            server::Event::CaughtUp(..) => "caught up",
             server::Event::Abandoned(_) => "abandoned",
             server::Event::Closed(_) => "closed",
         };

@@ -50,8 +50,8 @@ impl Player {
     pub(super) fn play(mut self, steps: &[Step]) {
         let turn = self.turn;
         let end = match self.steps(steps) {
-            Ok(()) => Command::EndTurn { turn, reason: StopReason::EndTurn },
-            Err(Break::Stopped(reason)) => Command::EndTurn { turn, reason },
+            Ok(()) => Command::EndTurn { turn, stopped: StopReason::EndTurn.into() },
+            Err(Break::Stopped(reason)) => Command::EndTurn { turn, stopped: reason.into() },
             Err(Break::Failed(why)) => {
                 Command::FailTurn { turn, error: RpcError::new(code::INTERNAL_ERROR, why) }
             }
@@ -171,7 +171,7 @@ impl Player {
             options.map(|(option_id, name, kind)| PermissionOption { option_id, name, kind }).collect();
         self.tell(|turn| Command::AskPermission {
             tag: self.tag,
-            turn,
+            of: turn.into(),
             tool_call: ToolCallUpdate {
                 tool_call_id: id.into(),
                 title: Some(tool.title.clone()),

@@ -36,6 +36,7 @@ impl Hub {
                 let news = match &event {
                     Event::Listening => "listening",
                     Event::Requested(_, request) => &request.command,
+                    Event::CaughtUp(..) => "caught up",
                     Event::Abandoned(_) => "abandoned",
                     Event::Closed(_) => "closed",
                 };

@@ -21,5 +21,5 @@ pub use content::{ContentBlock, Unknown};
 pub use peer::{Fault, Notice, Notified, RequestKey};
 pub use permission::{OptionKind, PermissionOption, PermissionOutcome, PermissionRequest};
 pub use session::{SessionId, SessionSetup};
-pub use turn::StopReason;
+pub use turn::{StopReason, Stopped};
 pub use update::Update;

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::lenient::{explain, object};
 use super::{Json, SessionId};
 use crate::lines::Line;
-use crate::machine::Refused;
+use crate::machine::{Refused, Tag};
 use crate::rpc::{After, Flaw, RpcError, TOO_LONG, shown};
 
 /// Names a request of the peer until it is answered or withdrawn.
@@ -48,6 +48,15 @@ pub enum Notice {
         /// The id as written.
         id: String,
     },
+    /// A turn that was given up has ended after all.
+    LateEnd {
+        /// Its session.
+        session: SessionId,
+        /// The prompt's tag.
+        tag: Tag,
+    },
+    /// A session that nobody used made room for another. It can be opened again.
+    Forgotten(SessionId),
     /// The peer could not read a line of ours, or says so.
     Complaint(RpcError),
     /// An update of a session that nobody opened.

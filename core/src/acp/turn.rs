@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Json;
+use super::lenient::or_default;
 use crate::link::Listened;
 use crate::machine::Tag;
 
@@ -23,7 +25,7 @@ pub(super) enum Turn {
     /// The agent was told; its answer is waited for until then.
     Cancelling(Open, Option<Listened>),
     /// Over for the application, while the agent has not answered that request: it may still be at work.
-    GivenUp(u64),
+    GivenUp(Open),
 }
 
 /// The prompt that is open.
@@ -52,7 +54,7 @@ impl Turn {
     /// Ends the turn without the agent, and names its prompt.
     pub(super) fn give_up(&mut self) -> Option<Open> {
         let open = self.open()?;
-        *self = Self::GivenUp(open.request);
+        *self = Self::GivenUp(open);
         Some(open)
     }
 }
@@ -88,5 +90,31 @@ impl StopReason {
             Self::Cancelled => "cancelled",
             Self::Other(word) => word,
         }
+    }
+}
+
+/// The agent's own end of a turn.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stopped {
+    /// Why.
+    #[serde(rename = "stopReason")]
+    pub reason: StopReason,
+    /// What the turn cost, as written, where the agent says so.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Json>,
+    /// Extension data.
+    #[serde(
+        default,
+        rename = "_meta",
+        deserialize_with = "or_default",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub meta: Option<Json>,
+}
+
+impl From<StopReason> for Stopped {
+    fn from(reason: StopReason) -> Self {
+        Self { reason, usage: None, meta: None }
     }
 }

@@ -55,6 +55,8 @@ struct Open {
 pub(super) enum Event {
     /// Wants an answer.
     Requested(u32, Request),
+    /// A watcher that was too slow has room again, and was told that it missed so many frames.
+    CaughtUp(u32, u64),
     /// Nobody waits for the answer any more.
     Abandoned(u32),
     /// So many bytes of an unfinished line are kept.
@@ -367,6 +369,7 @@ impl Connection {
         {
             let lost = std::mem::take(lost);
             say_lost(&mut self.wire.link, open, lost);
+            self.wire.out.tell(Event::CaughtUp(open.number, lost));
         }
     }
 

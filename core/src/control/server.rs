@@ -119,6 +119,8 @@ pub enum Event {
     Listening,
     /// A client waits for an answer; its further requests wait behind this one.
     Requested(Key, Request),
+    /// A watcher that lost frames has room again, and was told how many it lost. What it missed may be told anew.
+    CaughtUp(Key, u64),
     /// The client is gone, or the server stops: nobody waits for the rest of that answer.
     Abandoned(Key),
     /// The last event. The reason, if there never was a listener.
@@ -247,6 +249,9 @@ impl Server {
             match told {
                 Told::Event(connection::Event::Requested(number, request)) => {
                     self.out.tell(Event::Requested(Key { connection, number }, request));
+                }
+                Told::Event(connection::Event::CaughtUp(number, lost)) => {
+                    self.out.tell(Event::CaughtUp(Key { connection, number }, lost));
                 }
                 Told::Event(connection::Event::Abandoned(number)) => {
                     self.out.tell(Event::Abandoned(Key { connection, number }));

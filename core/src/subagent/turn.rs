@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::answer::Answer;
 use super::api::{Allow, By, Decision, Event, Finished, Outcome, Policy, Verdict};
-use crate::acp::client::{self, Moment, PermissionAsked, Stopped, Text};
+use crate::acp::client::{self, Moment, PermissionAsked, Text};
 use crate::acp::update::Speaker;
 use crate::acp::{
-    Json, OptionKind, PermissionOption, PermissionOutcome, PermissionRequest, RequestKey, StopReason,
+    Json, OptionKind, PermissionOption, PermissionOutcome, PermissionRequest, RequestKey, StopReason, Stopped,
 };
 use crate::problem::{Kind, Phase, Problem};
 

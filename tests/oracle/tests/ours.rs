@@ -228,14 +228,14 @@ fn an_agent_says_nothing_that_the_schema_does_not_have() {
         {"optionId": "1", "name": "A", "kind": "allow_once"}, {"optionId": "2", "name": "B", "kind": "allow_always"},
         {"optionId": "3", "name": "C", "kind": "reject_once"}, {"optionId": "4", "name": "D", "kind": "reject_always"},
     ]));
-    agent.command(agent::Command::AskPermission { tag: Tag(1), turn, tool_call, options });
+    agent.command(agent::Command::AskPermission { tag: Tag(1), of: turn.into(), tool_call, options });
     for (tag, wanted) in (2..).zip(services()) {
         agent.command(agent::Command::Request { tag: Tag(tag), wanted });
     }
     agent.command(agent::Command::Withdraw { tag: Tag(2) });
     agent.command(agent::Command::CompleteElicitation { elicitation: "e".into() });
     agent.command(agent::Command::Notify { method: "_x".into(), params: Json::new(&json!({"a": 1})) });
-    agent.command(agent::Command::EndTurn { turn, reason: StopReason::EndTurn });
+    agent.command(agent::Command::EndTurn { turn, stopped: StopReason::EndTurn.into() });
     for (id, reason) in (11..).zip([
         StopReason::MaxTokens,
         StopReason::MaxTurnRequests,
@@ -243,7 +243,7 @@ fn an_agent_says_nothing_that_the_schema_does_not_have() {
         StopReason::Cancelled,
     ]) {
         let turn = begin(&mut agent, id).expect("a turn");
-        agent.command(agent::Command::EndTurn { turn, reason });
+        agent.command(agent::Command::EndTurn { turn, stopped: reason.into() });
     }
     let turn = begin(&mut agent, 20).expect("a turn");
     let data = Some(Json::new(&json!({"uri": "file:///f"})));

@@ -510,7 +510,7 @@ fn the_answers_to_a_permission() {
         let agent::Event::Prompted(prompted) = rig.event() else { panic!("no turn") };
         rig.command(agent::Command::AskPermission {
             tag: Tag(1),
-            turn: prompted.turn,
+            of: prompted.turn.into(),
             tool_call: Default::default(),
             options: serde_json::from_str(r#"[{"optionId":"y","name":"Y","kind":"allow_once"}]"#)
                 .expect("options"),

@@ -208,7 +208,9 @@ impl Audit<Agent> for AgentAudit {
             | C::FailTurn { .. }
             | C::AskPermission { .. }
             | C::Request { .. }
+            | C::Greet(_)
             | C::Say { .. }
+            | C::Tell { .. }
             | C::Report { .. }
             | C::Announce { .. }
             | C::Withdraw { .. }
@@ -224,7 +226,9 @@ impl Audit<Agent> for AgentAudit {
             Some(C::EndTurn { turn, .. } | C::FailTurn { turn, .. }) => self.turns.open(turn),
             Some(C::AskPermission { tag, .. } | C::Request { tag, .. }) => self.questions.close(tag),
             Some(
-                C::Say { .. }
+                C::Greet(_)
+                | C::Say { .. }
+                | C::Tell { .. }
                 | C::Report { .. }
                 | C::Announce { .. }
                 | C::Withdraw { .. }
@@ -261,7 +265,8 @@ impl Audit<Agent> for AgentAudit {
     }
 
     fn settled(&mut self, agent: &Agent) {
-        self.wire.settled(agent.unsent(), self.turns.0.len() + self.requests.0.len());
+        let open = self.turns.0.len() + self.requests.0.len() + usize::from(agent.is_to_greet());
+        self.wire.settled(agent.unsent(), open);
     }
 
     fn ended(&mut self) {

@@ -481,12 +481,12 @@ impl AgentGame {
                 let tool_call = ToolCallUpdate { tool_call_id: "c".into(), ..ToolCallUpdate::default() };
                 let kind = OptionKind::AllowOnce;
                 let options = vec![PermissionOption { option_id: "yes".into(), name: "Yes".into(), kind }];
-                self.command(agent::Command::AskPermission { tag, turn, tool_call, options });
+                self.command(agent::Command::AskPermission { tag, of: turn.into(), tool_call, options });
                 format!("ask in {id}")
             }
             (10, Some(turn)) => {
                 self.reference.end(id, "end_turn");
-                self.command(agent::Command::EndTurn { turn, reason: StopReason::EndTurn });
+                self.command(agent::Command::EndTurn { turn, stopped: StopReason::EndTurn.into() });
                 format!("end {id}")
             }
             (11, Some(turn)) => {

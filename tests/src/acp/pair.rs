@@ -440,7 +440,7 @@ impl AgentApp {
                     };
                     say.push(agent::Command::AskPermission {
                         tag,
-                        turn,
+                        of: turn.into(),
                         tool_call: ToolCallUpdate { tool_call_id: "c".into(), ..ToolCallUpdate::default() },
                         options: vec![
                             option("yes", OptionKind::AllowOnce),
@@ -472,7 +472,7 @@ impl AgentApp {
         let ends = &mut self.log.borrow_mut().ends;
         ends.entry(running.session.as_str().to_owned()).or_default().push(word);
         say.push(match end {
-            Ok(reason) => agent::Command::EndTurn { turn, reason },
+            Ok(reason) => agent::Command::EndTurn { turn, stopped: reason.into() },
             Err(error) => agent::Command::FailTurn { turn, error },
         });
     }

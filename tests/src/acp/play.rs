@@ -458,7 +458,7 @@ fn agent_command(dice: &mut Dice<'_>) -> agent::Command {
     let call = ToolCallUpdate { tool_call_id: "c".to_owned(), ..ToolCallUpdate::default() };
     match dice.below(20) {
         0..=2 => C::Say { turn, speaker: Speaker::Agent, text: dice.text(20) },
-        3 => C::EndTurn { turn, reason: StopReason::EndTurn },
+        3 => C::EndTurn { turn, stopped: StopReason::EndTurn.into() },
         4 | 5 => C::Reply { request, reply: opened(session) },
         6 => C::Reply { request, reply: Reply::Done },
         7 => C::Reply { request, reply: Reply::Sessions(SessionList::default()) },
@@ -470,7 +470,7 @@ fn agent_command(dice: &mut Dice<'_>) -> agent::Command {
                 name: id.to_owned(),
                 kind: OptionKind::AllowOnce,
             };
-            C::AskPermission { tag, turn, tool_call: call, options: vec![option("y")] }
+            C::AskPermission { tag, of: turn.into(), tool_call: call, options: vec![option("y")] }
         }
         12 => C::FailTurn { turn, error: RpcError::new(-32603, "m") },
         13 => C::Withdraw { tag },

@@ -85,6 +85,9 @@ impl Audit<Server> for Requests {
             Output::Tell(server::Event::Abandoned(key)) => {
                 assert!(self.open.remove(key), "{key:?} is abandoned, and is not open");
             }
+            Output::Tell(server::Event::CaughtUp(key, lost)) => {
+                assert!(self.open.contains(key) && *lost > 0, "{key:?} caught up, and is not open");
+            }
             Output::Tell(server::Event::Listening | server::Event::Closed(_))
             | Output::Do(..)
             | Output::Store(..)

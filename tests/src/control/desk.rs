@@ -37,7 +37,7 @@ impl Desk {
                 self.waiting.retain(|waiting| *waiting != key);
                 self.streams.remove(&key);
             }
-            Event::Listening | Event::Closed(_) => {}
+            Event::Listening | Event::CaughtUp(..) | Event::Closed(_) => {}
         }
     }
 

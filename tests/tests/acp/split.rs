@@ -55,7 +55,7 @@ fn terse(event: &agent::Event) -> Vec<agent::Command> {
         let turn = prompted.turn;
         vec![
             agent::Command::Say { turn, speaker: Speaker::Agent, text: "中".into() },
-            agent::Command::EndTurn { turn, reason: StopReason::EndTurn },
+            agent::Command::EndTurn { turn, stopped: StopReason::EndTurn.into() },
         ]
     } else {
         vec![]

@@ -193,6 +193,9 @@ impl Model {
             && self.unsent() < WATCH
         {
             self.lagged(lost);
+            if lost > 0 {
+                self.told.push("caught up");
+            }
             self.state = State::Streaming(0);
         }
         if self.unsent() == 0 && matches!(self.state, State::Finishing(_)) {
@@ -323,6 +326,10 @@ impl Run {
                 Event::Abandoned(key) => {
                     assert_eq!(self.keys.last(), Some(&key));
                     told.push("abandoned");
+                }
+                Event::CaughtUp(key, _) => {
+                    assert_eq!(self.keys.last(), Some(&key));
+                    told.push("caught up");
                 }
                 Event::Listening | Event::Closed(_) => panic!("{event:?}"),
             }

@@ -29,7 +29,7 @@ fn asked(bench: &mut Bench<Server>) -> Vec<(Key, Option<Request>)> {
     let asked = bench.told().into_iter().map(|event| match event {
         Event::Requested(key, request) => (key, Some(request)),
         Event::Abandoned(key) => (key, None),
-        Event::Listening | Event::Closed(_) => panic!("{event:?}"),
+        Event::Listening | Event::CaughtUp(..) | Event::Closed(_) => panic!("{event:?}"),
     });
     asked.collect()
 }
@@ -441,6 +441,7 @@ fn a_slow_watcher_learns_how_much_it_lost_and_slows_nobody() {
     let lagged =
         format!(r#"{{"stream":"event","requestId":"w","data":{{"kind":"lagged","lost":{}}}}}"#, 100 - kept);
     assert_eq!(lines[kept..], [lagged, numbered(100)]);
+    assert_eq!(bench.told(), [Event::CaughtUp(keys[0], 100 - kept as u64)]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What goes into an agent and what comes out of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use crate::acp::session::{
     AgentCapabilities, AuthMethod, ClientCapabilities, ConfigOption, ConfigValue, Implementation,
     SessionList, SessionSetup, SessionState,
 };
-use crate::acp::turn::StopReason;
+use crate::acp::turn::Stopped;
 use crate::acp::update::{Speaker, ToolCallUpdate, Update};
 use crate::acp::{ContentBlock, Json, SessionId};
 use crate::closed::Closed;
@@ -37,6 +38,10 @@ pub struct Config {
     /// Requests of extensions that the application answers, by method.
     #[serde(default)]
     pub extensions: Vec<String>,
+    /// Whether `initialize` waits for [`Command::Greet`]: for whoever finds out what it can offer only when it knows
+    /// what the client offers.
+    #[serde(default)]
+    pub greets_late: bool,
     /// Sizes and counts.
     #[serde(default)]
     pub limits: Limits,
@@ -55,6 +60,7 @@ impl Config {
             capabilities: AgentCapabilities::default(),
             auth_methods: Vec::new(),
             extensions: Vec::new(),
+            greets_late: false,
             limits: Limits::default(),
             graces: Graces { flush: Duration::from_millis(100), ..Graces::default() },
         }
@@ -65,6 +71,8 @@ impl Config {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
+    /// Answer `initialize`, where [`Config::greets_late`] says that it waits for this.
+    Greet(Box<Greeting>),
     /// Answer a request of the client.
     Reply {
         /// Which.
@@ -88,6 +96,17 @@ pub enum Command {
         /// The text.
         text: String,
     },
+    /// A piece of text of a session, in a turn or not.
+    Tell {
+        /// Of which session.
+        session: SessionId,
+        /// Whose.
+        speaker: Speaker,
+        /// The text.
+        text: String,
+        /// Pieces of one id are one message.
+        message: Option<Arc<str>>,
+    },
     /// Any other update of a turn.
     Report {
         /// Which turn.
@@ -102,12 +121,12 @@ pub enum Command {
         /// The update.
         update: Update,
     },
-    /// Ask for permission during a turn. Answered by [`Event::PermissionAnswered`].
+    /// Ask for permission. Answered by [`Event::PermissionAnswered`].
     AskPermission {
         /// Echoed.
         tag: Tag,
-        /// Which turn.
-        turn: TurnKey,
+        /// In a turn, or in a session.
+        of: Of,
         /// The tool call that it is about.
         tool_call: ToolCallUpdate,
         /// What can be answered, the most likely first.
@@ -129,8 +148,8 @@ pub enum Command {
     EndTurn {
         /// Which.
         turn: TurnKey,
-        /// Why.
-        reason: StopReason,
+        /// Why, and what it cost.
+        stopped: Stopped,
     },
     /// End a turn with an error. A cancelled one ends as cancelled, as the protocol wants it.
     FailTurn {
@@ -153,6 +172,34 @@ pub enum Command {
     },
     /// Leave: open turns end as cancelled, what is unsent is sent, and that is the end within the flush grace.
     Shutdown,
+}
+
+/// What a question is about.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Of {
+    /// A turn, and it ends with it.
+    Turn(TurnKey),
+    /// A session; it ends with the turn that runs there, if one does.
+    Session(SessionId),
+}
+
+impl From<TurnKey> for Of {
+    fn from(turn: TurnKey) -> Self {
+        Self::Turn(turn)
+    }
+}
+
+/// What `initialize` is answered with.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Greeting {
+    /// Who we are.
+    pub info: Option<Implementation>,
+    /// What we offer.
+    pub capabilities: AgentCapabilities,
+    /// How to log in.
+    pub auth_methods: Vec<AuthMethod>,
 }
 
 /// Names a turn until it has ended.
@@ -186,7 +233,7 @@ pub enum Reply {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// A client has introduced itself, and was answered from the config.
+    /// A client has introduced itself. It was answered from the config, or waits for [`Command::Greet`].
     Initialized(Box<Initialized>),
     /// The client asks for something. Wants exactly one [`Command::Reply`] or [`Command::Fail`].
     Requested(Box<Requested>),
@@ -277,4 +324,7 @@ pub struct Prompted {
     pub session: SessionId,
     /// What the user says.
     pub prompt: Vec<ContentBlock>,
+    /// Extension data.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
 }

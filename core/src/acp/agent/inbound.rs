@@ -24,6 +24,7 @@ impl Agent {
         let done = match (&self.stage, method) {
             (Stage::Fresh | Stage::Greeted, method::INITIALIZE) => self.initialize(&id, params),
             (Stage::Serving, method::INITIALIZE) => Err(invalid("initialize comes first, and once")),
+            (Stage::Introduced(_), _) => Err(invalid("initialize is not answered yet")),
             (Stage::Fresh, _) => Err(invalid("initialize comes first")),
             _ if self.is_open(&id) => Err(invalid("a request of that id is open")),
             _ if self.requests.len() + self.turns.len() >= self.limits.peer_requests => {
@@ -51,10 +52,11 @@ impl Agent {
     fn initialize(&mut self, id: &Id, params: Option<&RawValue>) -> Result<(), RpcError> {
         let request: InitializeRequest = decode(params)?;
         self.client = request.client_capabilities.clone();
-        self.stage = Stage::Greeted;
-        let mut greeting = self.greeting.clone();
-        greeting.auth_methods.retain(|login| self.client.auth.terminal || !login.is_terminal());
-        self.wire.link.line(|buf| rpc::reply(buf, id, &greeting));
+        if self.greets_late {
+            self.stage = Stage::Introduced(id.clone());
+        } else {
+            self.greet(id);
+        }
         self.wire.tell(Event::Initialized(Box::new(Initialized {
             protocol_version: request.protocol_version,
             client_info: request.client_info,
@@ -63,8 +65,15 @@ impl Agent {
         Ok(())
     }
 
+    pub(super) fn greet(&mut self, id: &Id) {
+        self.stage = Stage::Greeted;
+        let mut greeting = self.greeting.clone();
+        greeting.auth_methods.retain(|login| self.client.auth.terminal || !login.is_terminal());
+        self.wire.link.line(|buf| rpc::reply(buf, id, &greeting));
+    }
+
     fn prompt(&mut self, id: &Id, params: Option<&RawValue>) -> Result<(), RpcError> {
-        let Prompt { session_id: session, prompt } = decode(params)?;
+        let Prompt { session_id: session, prompt, meta } = decode(params)?;
         self.may_prompt(&prompt)?;
         match self.sessions.get(&session) {
             Some(Session::Idle) => {}
@@ -75,7 +84,7 @@ impl Agent {
         let turn = TurnKey(self.fresh_key());
         self.sessions.insert(session.clone(), Session::Running(turn));
         self.turns.insert(turn, Turn { session: session.clone(), id: id.clone(), state: TurnState::Running });
-        self.wire.tell(Event::Prompted(Box::new(Prompted { turn, session, prompt })));
+        self.wire.tell(Event::Prompted(Box::new(Prompted { turn, session, prompt, meta })));
         Ok(())
     }
 
@@ -294,6 +303,8 @@ fn unknown_session(session: &SessionId) -> RpcError {
 struct Prompt {
     session_id: SessionId,
     prompt: Vec<ContentBlock>,
+    #[serde(default, rename = "_meta")]
+    meta: Option<Json>,
 }
 
 #[derive(Deserialize)]

@@ -16,7 +16,9 @@ mod api;
 mod inbound;
 mod outbound;
 
-pub use api::{Command, Config, Event, Initialized, Prompted, Reply, Requested, TurnKey, Wanted};
+pub use api::{
+    Command, Config, Event, Greeting, Initialized, Of, Prompted, Reply, Requested, TurnKey, Wanted,
+};
 
 use std::collections::BTreeMap;
 
@@ -45,6 +47,7 @@ pub struct Agent {
     requests: BTreeMap<RequestKey, Question>,
     pending: Pending<Ask>,
     next_key: u64,
+    greets_late: bool,
     limits: Limits,
 }
 
@@ -52,6 +55,8 @@ pub struct Agent {
 enum Stage {
     Opening,
     Fresh,
+    /// `initialize` waits for its answer.
+    Introduced(Id),
     Greeted,
     Serving,
 }
@@ -107,7 +112,7 @@ enum About {
 /// A request of ours that waits for the client.
 #[derive(Debug)]
 enum Ask {
-    Permission(Tag, TurnKey, Vec<String>),
+    Permission(Tag, Option<TurnKey>, Vec<String>),
     Service(Tag),
 }
 
@@ -126,7 +131,8 @@ impl Role for Agent {
     type Fault = Fault;
 
     fn start(now: Now, config: Config) -> Self {
-        let Config { open, info, capabilities, auth_methods, extensions, limits, graces } = config;
+        let Config { open, info, capabilities, auth_methods, extensions, greets_late, limits, graces } =
+            config;
         Self {
             stage: Stage::Opening,
             wire: Wire::open(now, open, &limits, &graces),
@@ -145,6 +151,7 @@ impl Role for Agent {
             requests: BTreeMap::new(),
             pending: Pending::default(),
             next_key: 0,
+            greets_late,
             limits,
         }
     }
@@ -163,7 +170,7 @@ impl Role for Agent {
 
     fn takes(&self) -> Takes {
         match self.stage {
-            Stage::Fresh | Stage::Greeted | Stage::Serving => Takes::Now,
+            Stage::Fresh | Stage::Introduced(_) | Stage::Greeted | Stage::Serving => Takes::Now,
             Stage::Opening => Takes::Never,
         }
     }
@@ -186,6 +193,9 @@ impl Role for Agent {
         while let Some((turn, _)) = self.turns.first_key_value() {
             self.cut_short(*turn);
         }
+        if let Stage::Introduced(id) = &self.stage {
+            self.complain(&id.clone(), RpcError::new(rpc::code::CANCELLED, "the agent is leaving"));
+        }
         self.give_up_requests();
     }
 
@@ -199,6 +209,12 @@ impl Agent {
     #[must_use]
     pub fn unsent(&self) -> usize {
         self.wire.link.unsent()
+    }
+
+    /// Whether `initialize` waits for [`Command::Greet`].
+    #[must_use]
+    pub const fn is_to_greet(&self) -> bool {
+        matches!(self.stage, Stage::Introduced(_))
     }
 
     const fn offers(&self) -> &AgentCapabilities {

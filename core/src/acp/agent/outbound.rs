@@ -2,13 +2,15 @@
 
 use serde::Serialize;
 
-use super::{About, Agent, Ask, Command, Event, Flow, Reply, Session, Stage, Turn, TurnKey, TurnState};
+use super::{
+    About, Agent, Ask, Command, Event, Flow, Greeting, Of, Reply, Session, Stage, Turn, TurnKey, TurnState,
+};
 use crate::acp::exposed::Exposed;
 use crate::acp::peer::{RequestKey, is_extension};
 use crate::acp::permission::{PermissionOutcome, PermissionRequest};
 use crate::acp::services::{Elicit, ServiceRequest};
 use crate::acp::session::{ConfigKind, ConfigOption, SessionState};
-use crate::acp::turn::StopReason;
+use crate::acp::turn::{StopReason, Stopped};
 use crate::acp::update::{ConfigOptions, SessionUpdate, Speaker, Update};
 use crate::acp::{Json, SessionId, method};
 use crate::closed::Cause;
@@ -20,11 +22,24 @@ impl Agent {
     pub(super) fn act_on(&mut self, now: Now, command: Command) -> Result<(), Refused> {
         match self.stage {
             _ if matches!(command, Command::Shutdown) => {}
-            Stage::Opening | Stage::Fresh => return Err(Refused::NotReady),
+            Stage::Introduced(_) if matches!(command, Command::Greet(_)) => {}
+            Stage::Opening | Stage::Fresh | Stage::Introduced(_) => return Err(Refused::NotReady),
             Stage::Greeted | Stage::Serving if !self.wire.link.is_open() => return Err(Refused::Closed),
             Stage::Greeted | Stage::Serving => {}
         }
         match command {
+            Command::Greet(greeting) => {
+                let Stage::Introduced(id) = &self.stage else {
+                    return Err(Refused::Invalid("initialize is answered already"));
+                };
+                let id = id.clone();
+                let Greeting { info, capabilities, auth_methods } = *greeting;
+                self.greeting.agent_info = info;
+                self.greeting.agent_capabilities = capabilities;
+                self.greeting.auth_methods = auth_methods;
+                self.greet(&id);
+                Ok(())
+            }
             Command::Reply { request, reply } => self.reply(request, reply),
             Command::Fail { request, error } => {
                 let id = &self.requests.get(&request).ok_or(Refused::Unknown)?.id;
@@ -33,6 +48,13 @@ impl Agent {
                 Ok(())
             }
             Command::Say { turn, speaker, text } => self.say(turn, speaker, &text),
+            Command::Tell { session, speaker, text, message } => {
+                if !self.sessions.contains_key(&session) {
+                    return Err(Refused::Unknown);
+                }
+                self.has_room()?;
+                self.text(&session, speaker, &text, message.as_deref())
+            }
             Command::Report { turn, update } => {
                 let session = self.turn(turn)?.session.clone();
                 self.update(session, update)
@@ -43,8 +65,14 @@ impl Agent {
                 }
                 self.update(session, update)
             }
-            Command::AskPermission { tag, turn, tool_call, options } => {
-                let session_id = self.turn(turn)?.session.clone();
+            Command::AskPermission { tag, of, tool_call, options } => {
+                let (session_id, turn) = match of {
+                    Of::Turn(turn) => (self.turn(turn)?.session.clone(), Some(turn)),
+                    Of::Session(session) => match self.sessions.get(&session).ok_or(Refused::Unknown)? {
+                        Session::Running(turn) => (session, Some(*turn)),
+                        Session::Idle | Session::Loading => (session, None),
+                    },
+                };
                 let ids = options.iter().map(|option| option.option_id.clone()).collect();
                 let params = PermissionRequest { session_id, tool_call, options, meta: None };
                 self.ask(Ask::Permission(tag, turn, ids), method::REQUEST_PERMISSION, &params)
@@ -56,15 +84,20 @@ impl Agent {
                 self.wire.link.line(|buf| rpc::notification(buf, method::CANCEL_REQUEST, &params));
                 Ok(())
             }
-            Command::EndTurn { turn, reason } => {
-                let turn = self.close_turn(turn).ok_or(Refused::Unknown)?;
-                self.answer_prompt(&turn, &reason);
+            Command::EndTurn { turn, stopped } => {
+                let Turn { id, state, .. } = self.turn(turn)?;
+                let reason =
+                    if let TurnState::Cancelled = state { StopReason::Cancelled } else { stopped.reason };
+                let (id, stopped) = (id.clone(), Stopped { reason, ..stopped });
+                self.answer(&id, &stopped)?;
+                self.close_turn(turn);
                 Ok(())
             }
             Command::FailTurn { turn, error } => {
                 let Turn { id, state, .. } = self.turn(turn)?;
                 if let TurnState::Cancelled = state {
-                    return self.act_on(now, Command::EndTurn { turn, reason: StopReason::Cancelled });
+                    return self
+                        .act_on(now, Command::EndTurn { turn, stopped: StopReason::Cancelled.into() });
                 }
                 let id = id.clone();
                 self.wire.link.line_within(self.limits.line, |buf| rpc::reply_error(buf, &id, &error))?;
@@ -147,11 +180,20 @@ impl Agent {
 
     fn say(&mut self, turn: TurnKey, speaker: Speaker, text: &str) -> Result<(), Refused> {
         self.has_room()?;
-        let session_id = &self.turns.get(&turn).ok_or(Refused::Unknown)?.session;
-        let params = TextUpdate {
-            session_id,
-            update: TextChunk { session_update: speaker.tag(), content: TextBlock { kind: "text", text } },
-        };
+        let session = self.turns.get(&turn).ok_or(Refused::Unknown)?.session.clone();
+        self.text(&session, speaker, text, None)
+    }
+
+    fn text(
+        &mut self,
+        session_id: &SessionId,
+        speaker: Speaker,
+        text: &str,
+        message_id: Option<&str>,
+    ) -> Result<(), Refused> {
+        let content = TextBlock { kind: "text", text };
+        let update = TextChunk { session_update: speaker.tag(), content, message_id };
+        let params = TextUpdate { session_id, update };
         self.wire
             .link
             .line_within(self.limits.line, |buf| rpc::notification(buf, method::SESSION_UPDATE, &params))
@@ -250,7 +292,7 @@ impl Agent {
             .pending
             .iter()
             .filter_map(|(number, ask)| match ask {
-                Ask::Permission(tag, of, _) if *of == key => Some((number, *tag)),
+                Ask::Permission(tag, of, _) if *of == Some(key) => Some((number, *tag)),
                 Ask::Permission(..) | Ask::Service(_) => None,
             })
             .collect();
@@ -261,19 +303,10 @@ impl Agent {
         Some(turn)
     }
 
-    fn answer_prompt(&mut self, turn: &Turn, reason: &StopReason) {
-        let stop_reason = match turn.state {
-            TurnState::Running => reason,
-            TurnState::Cancelled => &StopReason::Cancelled,
-        };
-        let result = Stopped { stop_reason };
-        self.wire.link.line(|buf| rpc::reply(buf, &turn.id, &result));
-    }
-
     /// Ends a turn for the application, which is told.
     pub(super) fn cut_short(&mut self, key: TurnKey) {
         if let Some(turn) = self.close_turn(key) {
-            self.answer_prompt(&turn, &StopReason::Cancelled);
+            self.wire.link.line(|buf| rpc::reply(buf, &turn.id, &Stopped::from(StopReason::Cancelled)));
             self.wire.tell(Event::TurnOver(key));
         }
     }
@@ -311,12 +344,6 @@ struct NewSession<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Stopped<'a> {
-    stop_reason: &'a StopReason,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
 struct Withdraw {
     request_id: u64,
 }
@@ -339,6 +366,8 @@ struct TextUpdate<'a> {
 struct TextChunk<'a> {
     session_update: &'static str,
     content: TextBlock<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<&'a str>,
 }
 
 #[derive(Serialize)]

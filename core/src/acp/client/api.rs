@@ -12,7 +12,7 @@ use crate::acp::session::{
     AgentCapabilities, AuthMethod, ClientCapabilities, ConfigOption, ConfigValue, Implementation,
     SessionList, SessionSetup, SessionState,
 };
-use crate::acp::turn::StopReason;
+use crate::acp::turn::Stopped;
 use crate::acp::update::{Speaker, Update};
 use crate::acp::{ContentBlock, Json, SessionId};
 use crate::closed::Closed;
@@ -38,6 +38,10 @@ pub struct Config {
     /// Tell each line of the agent before what it means.
     #[serde(default)]
     pub raw: bool,
+    /// Tell a text that has annotations or `_meta` as an [`Updated`], for whoever passes on all of it. Else it is a
+    /// [`Text`] like any other, without them.
+    #[serde(default)]
+    pub whole: bool,
     /// How long the agent may take.
     #[serde(default)]
     pub timeouts: Timeouts,
@@ -59,6 +63,7 @@ impl Config {
             capabilities: ClientCapabilities::default(),
             extensions: Vec::new(),
             raw: false,
+            whole: false,
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             graces: Graces::default(),
@@ -345,6 +350,9 @@ pub struct Updated {
     pub moment: Moment,
     /// What.
     pub update: Update,
+    /// The update as it was written: what a gateway passes on.
+    #[serde(skip)]
+    pub raw: Json,
 }
 
 /// A permission request.
@@ -433,24 +441,4 @@ pub struct TurnEnded {
     pub tag: Tag,
     /// How. All updates of the turn came before.
     pub end: Result<Stopped, Failure>,
-}
-
-impl Stopped {
-    pub(super) const fn cancelled() -> Self {
-        Self { reason: StopReason::Cancelled, usage: None, meta: None }
-    }
-}
-
-/// The agent's own end of a turn.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Stopped {
-    /// Why.
-    pub reason: StopReason,
-    /// What the turn cost, as written, where the agent says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Json>,
-    /// Extension data.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
 }

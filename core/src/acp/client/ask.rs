@@ -11,7 +11,7 @@ use super::{
 };
 use crate::acp::content::ContentBlock;
 use crate::acp::exposed::Exposed;
-use crate::acp::lenient::{object, or_default};
+use crate::acp::lenient::object;
 use crate::acp::peer::{Fault, Notice, is_extension};
 use crate::acp::session::{
     AgentCapabilities, ConfigValue, PromptCapabilities, SessionList, SessionSetup, SessionState,
@@ -49,13 +49,28 @@ pub(super) enum Wanted {
     ListSessions,
     CloseSession(SessionId),
     DeleteSession,
-    SetMode,
-    SetModel,
-    SetOption,
+    SetMode(SessionId),
+    SetModel(SessionId),
+    SetOption(SessionId),
     Call,
 }
 
 impl Asked {
+    fn is_about(&self, id: &SessionId) -> bool {
+        match &self.ask {
+            Ask::Prompt(_, session)
+            | Ask::Other(
+                _,
+                Wanted::CloseSession(session)
+                | Wanted::SetMode(session)
+                | Wanted::SetModel(session)
+                | Wanted::SetOption(session)
+                | Wanted::OpenSession(Which::Load(session) | Which::Resume(session)),
+            ) => session == id,
+            Ask::Initialize | Ask::Other(..) => false,
+        }
+    }
+
     pub(super) fn patience(&self) -> Option<Patience> {
         self.until.map(|until| (until, self.ask.name()))
     }
@@ -132,7 +147,7 @@ impl Client {
                 self.request_of(now, tag, wanted, method::SESSION_CLOSE, &params)?;
                 // To the agent it is a cancel as well (spec/acp §8).
                 self.cancelling(now, &session);
-                self.give_up_permissions(&session);
+                self.give_up_questions_of(&session);
                 Ok(())
             }
             Command::DeleteSession { tag, session } => {
@@ -143,19 +158,26 @@ impl Client {
             Command::SetMode { tag, session, mode } => {
                 offered(self.known(&session)?.modes, "session modes")?;
                 let params = Params { mode_id: Some(&mode), ..Params::of(&session) };
-                self.request_of(now, tag, Wanted::SetMode, method::SESSION_SET_MODE, &params)
+                self.request_of(now, tag, Wanted::SetMode(session.clone()), method::SESSION_SET_MODE, &params)
             }
             Command::SetModel { tag, session, model } => {
                 offered(self.known(&session)?.models, "session models")?;
                 let params = Params { model_id: Some(&model), ..Params::of(&session) };
-                self.request_of(now, tag, Wanted::SetModel, method::SESSION_SET_MODEL, &params)
+                self.request_of(
+                    now,
+                    tag,
+                    Wanted::SetModel(session.clone()),
+                    method::SESSION_SET_MODEL,
+                    &params,
+                )
             }
             Command::SetOption { tag, session, option, value } => {
                 offered(self.known(&session)?.options, "session config options")?;
                 let kind = matches!(value, ConfigValue::Bool(_)).then_some("boolean");
                 let params =
                     Params { config_id: Some(&option), kind, value: Some(&value), ..Params::of(&session) };
-                self.request_of(now, tag, Wanted::SetOption, method::SESSION_SET_CONFIG_OPTION, &params)
+                let wanted = Wanted::SetOption(session.clone());
+                self.request_of(now, tag, wanted, method::SESSION_SET_CONFIG_OPTION, &params)
             }
             Command::Prompt { tag, session, prompt } => {
                 may_prompt(may.prompt_capabilities, &prompt)?;
@@ -234,9 +256,8 @@ impl Client {
         which: Which,
         setup: &SessionSetup,
     ) -> Result<(), Refused> {
-        if self.sessions.len() >= self.limits.sessions {
-            return Err(Refused::Limit("sessions"));
-        }
+        let room = self.sessions.len() < self.limits.sessions;
+        let idle = if room { None } else { Some(self.longest_idle().ok_or(Refused::Limit("sessions"))?) };
         let (method, old) = match &which {
             Which::New => (method::SESSION_NEW, None),
             Which::Load(id) => (method::SESSION_LOAD, Some((id.clone(), Moment::Replay))),
@@ -247,11 +268,32 @@ impl Client {
         }
         let params = SetupParams { session_id: old.as_ref().map(|(id, _)| id), setup: Exposed(setup) };
         self.request_of(now, tag, Wanted::OpenSession(which), method, &params)?;
+        if let Some(idle) = idle {
+            self.sessions.remove(&idle);
+            self.notice(Notice::Forgotten(idle));
+        }
         if let Some((id, moment)) = old {
             // Its updates come before the answer.
             self.sessions.insert(id, Session::Opening(moment));
         }
         Ok(())
+    }
+
+    /// The session that gives way to another: where nothing is open, and which can be opened again.
+    fn longest_idle(&self) -> Option<SessionId> {
+        let Stage::Ready(offers) = &self.stage else { return None };
+        let may = &offers.capabilities;
+        if !may.load_session && !may.session_capabilities.resume {
+            return None;
+        }
+        let busy = |id: &SessionId| {
+            self.inbound.is_about(id) || self.pending.iter().any(|(_, asked)| asked.is_about(id))
+        };
+        let idle = self.sessions.iter().filter_map(|(id, state)| match state {
+            Session::Open(Known { turn: Turn::Idle, used, .. }) if !busy(id) => Some((used, id)),
+            Session::Open(_) | Session::Opening(_) => None,
+        });
+        idle.min().map(|(_, id)| id.clone())
     }
 
     fn prompt(
@@ -267,8 +309,10 @@ impl Client {
         self.may_ask(tag)?;
         let params = Params { prompt: Some(prompt), ..Params::of(&session) };
         let request = self.ask(now, Ask::Prompt(tag, session.clone()), method::SESSION_PROMPT, &params)?;
-        if let Some(turn) = self.turn_mut(&session) {
-            *turn = Turn::Running(Open { request, tag });
+        self.uses += 1;
+        if let Some(Session::Open(known)) = self.sessions.get_mut(&session) {
+            known.turn = Turn::Running(Open { request, tag });
+            known.used = self.uses;
         }
         self.quiet_since = self.wire.link.listened(now);
         Ok(())
@@ -300,7 +344,7 @@ impl Client {
     pub(super) fn send_cancel(&mut self, session: &SessionId) {
         let params = Params::of(session);
         self.wire.link.line(|buf| rpc::notification(buf, method::SESSION_CANCEL, &params));
-        self.give_up_permissions(session);
+        self.give_up_questions_of(session);
     }
 
     fn withdraw(&mut self, now: Now, tag: Tag) -> Result<(), Refused> {
@@ -329,9 +373,7 @@ impl Client {
             (Ask::Initialize, outcome) => self.handshake(now, outcome.map(Json::from)),
             (ask, Err(error)) => self.failed(now, ask, Failure::Rpc(error)),
             (Ask::Prompt(tag, session), Ok(result)) => {
-                let stopped =
-                    |PromptResponse { stop_reason: reason, usage, meta }| Stopped { reason, usage, meta };
-                let end = object(result.get()).map(stopped).map_err(|error| unreadable(&error));
+                let end = object(result.get()).map_err(|error| unreadable(&error));
                 self.turn_over(session, tag, end);
             }
             (Ask::Other(tag, wanted), Ok(result)) => match self.answer(&wanted, result) {
@@ -343,14 +385,18 @@ impl Client {
 
     /// An answer that nobody waits for. It may be the late end of a turn that was given up.
     fn orphan(&mut self, id: &Id) {
-        let given_up = |state: &&mut Session| match state {
-            Session::Open(Known { turn: Turn::GivenUp(number), .. }) => id.number() == Some(*number),
-            Session::Open(_) | Session::Opening(_) => false,
+        let late = |(session, state): (&SessionId, &mut Session)| match state {
+            Session::Open(known) => {
+                let late = known.late.take_if(|open| id.number() == Some(open.request))?;
+                if known.turn == Turn::GivenUp(late) {
+                    known.turn = Turn::Idle;
+                }
+                Some(Notice::LateEnd { session: session.clone(), tag: late.tag })
+            }
+            Session::Opening(_) => None,
         };
-        if let Some(Session::Open(known)) = self.sessions.values_mut().find(given_up) {
-            known.turn = Turn::Idle;
-        }
-        self.notice(Notice::Orphan { id: id.token().to_owned() });
+        let notice = self.sessions.iter_mut().find_map(late);
+        self.notice(notice.unwrap_or_else(|| Notice::Orphan { id: id.token().to_owned() }));
     }
 
     /// What a result means for a request.
@@ -365,15 +411,15 @@ impl Client {
             }
             Wanted::CloseSession(session) => {
                 self.end_turn(session, Failure::Disconnected);
-                self.give_up_permissions(session);
+                self.give_up_questions_of(session);
                 self.end_of_text(session);
                 self.sessions.remove(session);
                 Answer::SessionClosed
             }
             Wanted::DeleteSession => Answer::SessionDeleted,
-            Wanted::SetMode => Answer::ModeSet,
-            Wanted::SetModel => Answer::ModelSet,
-            Wanted::SetOption => {
+            Wanted::SetMode(_) => Answer::ModeSet,
+            Wanted::SetModel(_) => Answer::ModelSet,
+            Wanted::SetOption(_) => {
                 let options: ConfigOptions = object(json).map_err(|error| unreadable(&error))?;
                 Answer::OptionSet(options.config_options)
             }
@@ -396,8 +442,11 @@ impl Client {
         }
         // A null result is an open session without modes.
         let state: SessionState = object(json).unwrap_or_default();
+        self.uses += 1;
         let known = Known {
             turn: Turn::Idle,
+            late: None,
+            used: self.uses,
             modes: state.modes.is_some(),
             models: state.models.is_some(),
             options: state.config_options.is_some(),
@@ -436,9 +485,9 @@ impl Client {
             | Wanted::ListSessions
             | Wanted::CloseSession(_)
             | Wanted::DeleteSession
-            | Wanted::SetMode
-            | Wanted::SetModel
-            | Wanted::SetOption
+            | Wanted::SetMode(_)
+            | Wanted::SetModel(_)
+            | Wanted::SetOption(_)
             | Wanted::Call => {}
         }
         self.wire.tell(Event::Failed(tag, Box::new(failure)));
@@ -447,11 +496,11 @@ impl Client {
     /// The agent has ended a turn, or will never end it.
     fn turn_over(&mut self, session: SessionId, tag: Tag, end: Result<Stopped, Failure>) {
         // What it asked is moot, and an open question would stop the clocks of the next turn.
-        self.give_up_permissions(&session);
+        self.give_up_questions_of(&session);
         let cancelled = self.turn_mut(&session).is_some_and(|turn| std::mem::take(turn).is_cancelled());
         let end = match end {
             // Some agents end a cancelled turn as any request that was cancelled.
-            Err(failure) if cancelled && failure.is(code::CANCELLED) => Ok(Stopped::cancelled()),
+            Err(failure) if cancelled && failure.is(code::CANCELLED) => Ok(StopReason::Cancelled.into()),
             end => end,
         };
         self.tell_end(session, tag, end);
@@ -533,14 +582,4 @@ struct SetupParams<'a> {
     session_id: Option<&'a SessionId>,
     #[serde(flatten)]
     setup: Exposed<'a, SessionSetup>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PromptResponse {
-    stop_reason: StopReason,
-    #[serde(default, deserialize_with = "or_default")]
-    usage: Option<Json>,
-    #[serde(default, rename = "_meta", deserialize_with = "or_default")]
-    meta: Option<Json>,
 }

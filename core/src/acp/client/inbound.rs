@@ -1,15 +1,18 @@
 //! Requests and notifications of the agent.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{Client, Event, PermissionAsked, Requested, Session, Stage, Text, Updated};
+use crate::acp::content::TextContent;
+use crate::acp::lenient::explain;
 use crate::acp::peer::{Notice, Notified, RequestKey, decode};
 use crate::acp::permission::{PermissionOutcome, PermissionRequest, PermissionResponse};
 use crate::acp::services::{Elicit, ServiceRequest};
-use crate::acp::update::{Chunk, SessionUpdate, Update};
+use crate::acp::update::{Chunk, Update};
 use crate::acp::{ContentBlock, Json, SessionId, method};
 use crate::lines::Line;
 use crate::link::Link;
@@ -42,12 +45,30 @@ struct Question {
 pub(super) enum What {
     /// With the option ids that were offered.
     Permission(SessionId, Vec<String>),
+    /// Of a session or, where it is about a request of ours, of none.
+    Elicit(Option<SessionId>),
     Service,
+}
+
+impl What {
+    /// Whether a person is asked, on that session.
+    const fn of(&self) -> Option<&SessionId> {
+        match self {
+            Self::Permission(session, _) => Some(session),
+            Self::Elicit(session) => session.as_ref(),
+            Self::Service => None,
+        }
+    }
 }
 
 impl Inbound {
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()
+    }
+
+    /// Whether a question is open there.
+    pub(super) fn is_about(&self, session: &SessionId) -> bool {
+        self.open.values().any(|question| question.what.of() == Some(session))
     }
 
     fn add(&mut self, id: Id, what: What) -> RequestKey {
@@ -79,7 +100,12 @@ impl Client {
         } else {
             match self.service(method, params) {
                 Ok(wanted) => {
-                    let request = self.inbound.add(id, What::Service);
+                    let what = if let ServiceRequest::Elicit(elicit) = &wanted {
+                        What::Elicit(elicit.session_id.clone())
+                    } else {
+                        What::Service
+                    };
+                    let request = self.inbound.add(id, what);
                     return self.wire.tell(Event::Requested(Box::new(Requested { request, wanted })));
                 }
                 Err(error) => Some(error),
@@ -94,13 +120,27 @@ impl Client {
     }
 
     fn permission(&mut self, id: Id, asked: PermissionRequest) {
-        if self.turn_mut(&asked.session_id).is_some_and(|turn| turn.is_cancelled()) {
+        if self.is_cancelled(&asked.session_id) {
             // Asked in a turn that is being cancelled: the answer is fixed.
             return reply_cancelled(&mut self.wire.link, &id);
         }
         let options = asked.options.iter().map(|option| option.option_id.clone()).collect();
         let request = self.inbound.add(id, What::Permission(asked.session_id.clone(), options));
         self.wire.tell(Event::PermissionAsked(Box::new(PermissionAsked { request, asked })));
+    }
+
+    /// Whether a question of that session would be one of a turn that is being cancelled. A session that we do not
+    /// know is one of a turn's own: a subagent's.
+    fn is_cancelled(&self, id: &SessionId) -> bool {
+        match self.sessions.get(id) {
+            Some(Session::Open(known)) => known.turn.is_cancelled(),
+            Some(Session::Opening(_)) => false,
+            None => {
+                let cancelled =
+                    |state: &Session| matches!(state, Session::Open(known) if known.turn.is_cancelled());
+                !self.sessions.values().any(Session::is_running) && self.sessions.values().any(cancelled)
+            }
+        }
     }
 
     /// What the agent wants, if it was offered.
@@ -136,8 +176,8 @@ impl Client {
 
     pub(super) fn notification(&mut self, method: &str, params: Option<&RawValue>, line: Line<'_>) {
         match method {
-            method::SESSION_UPDATE => match decode::<SessionUpdate>(params) {
-                Ok(SessionUpdate { session_id, update }) => self.update(&session_id, update, line),
+            method::SESSION_UPDATE => match decode::<Written<'_>>(params).and_then(Written::read) {
+                Ok((session, update, raw)) => self.update(&session, update, raw, line),
                 Err(error) => self.bad_params(method, error),
             },
             method::CANCEL_REQUEST => match decode::<CancelRequest>(params) {
@@ -155,16 +195,23 @@ impl Client {
         self.notice(Notice::BadParams { method: method.to_owned(), why: error.message });
     }
 
-    fn update(&mut self, session: &SessionId, update: Update, line: Line<'_>) {
-        let Some((session, moment)) = self.place(session.as_str()) else { return };
+    fn update(&mut self, session: &str, update: Update, raw: &RawValue, line: Line<'_>) {
+        let Some((session, moment)) = self.place(session) else { return };
         if let Some(Session::Open(known)) = self.sessions.get_mut(&session) {
             known.modes |= matches!(update, Update::CurrentMode(_));
             known.options |= matches!(update, Update::ConfigOptions(_));
         }
         match update {
-            Update::Message(speaker, Chunk { content: ContentBlock::Text(content), message_id, .. }) => {
+            Update::Message(
+                speaker,
+                Chunk {
+                    content: ContentBlock::Text(TextContent { text, annotations, meta }),
+                    message_id,
+                    meta: beside,
+                },
+            ) if !self.whole || (annotations.is_none() && meta.is_none() && beside.is_none()) => {
                 let message = message_id.map(|id| self.intern(&id));
-                self.text(Text { session, speaker, moment, text: content.text, message }, line);
+                self.text(Text { session, speaker, moment, text, message }, line);
             }
             update @ (Update::Message(..)
             | Update::ToolCall(_)
@@ -177,7 +224,12 @@ impl Client {
             | Update::Usage(_)
             | Update::Other(_)) => {
                 self.end_of_text(&session);
-                self.wire.tell(Event::Updated(Box::new(Updated { session, moment, update })));
+                self.wire.tell(Event::Updated(Box::new(Updated {
+                    session,
+                    moment,
+                    update,
+                    raw: raw.into(),
+                })));
             }
         }
     }
@@ -189,9 +241,14 @@ impl Client {
         }
     }
 
-    /// Answers every open permission of a session with `cancelled`.
-    pub(super) fn give_up_permissions(&mut self, session: &SessionId) {
-        self.give_up_questions(|what| matches!(what, What::Permission(of, _) if of == session));
+    /// Answers every open question of a session with `cancelled`. Those of sessions that we do not know are of some
+    /// turn's own, a subagent's: they go with the last turn that runs.
+    pub(super) fn give_up_questions_of(&mut self, session: &SessionId) {
+        let last = !self.sessions.iter().any(|(id, state)| id != session && state.is_running());
+        let known: Vec<SessionId> = if last { self.sessions.keys().cloned().collect() } else { Vec::new() };
+        self.give_up_questions(|what| {
+            what.of().is_some_and(|of| of == session || last && !known.contains(of))
+        });
     }
 
     /// Answers open questions for the application, which is told.
@@ -207,6 +264,9 @@ impl Client {
         let Some(Question { id, what }) = self.inbound.open.remove(&key) else { return };
         match what {
             What::Permission(..) => reply_cancelled(&mut self.wire.link, &id),
+            What::Elicit(_) => {
+                self.wire.link.line(|buf| rpc::reply(buf, &id, &Cancelled { action: "cancel" }))
+            }
             What::Service => {
                 let error = RpcError::new(code::CANCELLED, "request cancelled");
                 self.wire.link.line(|buf| rpc::reply_error(buf, &id, &error));
@@ -239,7 +299,7 @@ impl Client {
         key: RequestKey,
         answer: Result<&Json, &RpcError>,
     ) -> Result<(), Refused> {
-        let Some(Question { id, what: What::Service }) = self.inbound.open.get(&key) else {
+        let Some(Question { id, what: What::Elicit(_) | What::Service }) = self.inbound.open.get(&key) else {
             return Err(Refused::Unknown);
         };
         self.wire.link.line_within(self.limits.line, |buf| match answer {
@@ -254,6 +314,30 @@ impl Client {
 fn reply_cancelled(link: &mut Link, id: &Id) {
     let response = PermissionResponse { outcome: PermissionOutcome::Cancelled };
     link.line(|buf| rpc::reply(buf, id, &response));
+}
+
+/// What an elicitation is answered that nobody answers.
+#[derive(Serialize)]
+struct Cancelled {
+    action: &'static str,
+}
+
+/// An update as it was written.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    #[serde(borrow)]
+    session_id: Cow<'a, str>,
+    #[serde(borrow)]
+    update: &'a RawValue,
+}
+
+impl<'a> Written<'a> {
+    fn read(self) -> Result<(Cow<'a, str>, Update, &'a RawValue), RpcError> {
+        let update = serde_json::from_str(self.update.get());
+        let update = update.map_err(|error| RpcError::invalid_params(explain(&error)))?;
+        Ok((self.session_id, update, self.update))
+    }
 }
 
 #[derive(Deserialize)]

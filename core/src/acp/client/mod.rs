@@ -14,8 +14,8 @@ mod inbound;
 mod pieces;
 
 pub use api::{
-    Answer, Command, Config, Event, Failure, Moment, PermissionAsked, Ready, Requested, Stopped, Text,
-    Timeouts, TurnEnded, Updated, Which,
+    Answer, Command, Config, Event, Failure, Moment, PermissionAsked, Ready, Requested, Text, Timeouts,
+    TurnEnded, Updated, Which,
 };
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ use super::session::{
     AgentCapabilities, ClientCapabilities, Implementation, InitializeRequest, InitializeResponse,
     PROTOCOL_VERSION,
 };
-use super::turn::{Open, Turn};
+use super::turn::{Open, Stopped, Turn};
 use super::{Json, SessionId, method};
 use crate::closed::{Cause, Closed};
 use crate::limits::Limits;
@@ -56,10 +56,13 @@ pub struct Client {
     message: Option<Arc<str>>,
     /// Characters of which only the first half has come.
     cuts: BTreeMap<SessionId, Cut>,
+    /// Rises whenever a session is used.
+    uses: u64,
     info: Option<Implementation>,
     capabilities: ClientCapabilities,
     extensions: Vec<String>,
     raw: bool,
+    whole: bool,
     timeouts: Timeouts,
     limits: Limits,
 }
@@ -94,6 +97,10 @@ enum Session {
 #[derive(Debug)]
 struct Known {
     turn: Turn,
+    /// The last turn that was given up, until the agent ends it after all.
+    late: Option<Open>,
+    /// When it was opened or spoken to, as a number that rises.
+    used: u64,
     /// Whether it has modes to choose from.
     modes: bool,
     /// Whether it has models to choose from, beside its options.
@@ -109,7 +116,7 @@ impl Role for Client {
     type Fault = Fault;
 
     fn start(now: Now, config: Config) -> Self {
-        let Config { open, info, capabilities, extensions, raw, timeouts, limits, graces } = config;
+        let Config { open, info, capabilities, extensions, raw, whole, timeouts, limits, graces } = config;
         let wire = Wire::open(now, open, &limits, &graces);
         Self {
             stage: Stage::Opening,
@@ -120,10 +127,12 @@ impl Role for Client {
             wire,
             message: None,
             cuts: BTreeMap::new(),
+            uses: 0,
             info,
             capabilities,
             extensions,
             raw,
+            whole,
             timeouts,
             limits,
         }
@@ -405,10 +414,11 @@ impl Client {
 
     /// Ends a turn without the agent's answer, which is an orphan when it comes.
     fn end_turn(&mut self, session: &SessionId, why: Failure) {
-        let given_up = self.turn_mut(session).and_then(Turn::give_up);
-        let Some(Open { request, tag }) = given_up else { return };
+        let Some(Session::Open(known)) = self.sessions.get_mut(session) else { return };
+        let Some(open @ Open { request, tag }) = known.turn.give_up() else { return };
+        known.late = Some(open);
         self.pending.forget(request);
-        self.give_up_permissions(session);
+        self.give_up_questions_of(session);
         self.tell_end(session.clone(), tag, Err(why));
     }
 

@@ -99,3 +99,22 @@ fn the_answer_to_initialize_is_the_config() {
     ));
     assert!(rig.line().contains(r#"{"id":"tty","name":"TTY","type":"terminal"}"#));
 }
+
+#[test]
+fn who_greets_late_is_asked_nothing_before() {
+    let mut rig = Rig::<Agent>::agent(Config { greets_late: true, ..plain() });
+    rig.hear(&request("0", "initialize", r#"{"protocolVersion":1}"#));
+    assert_eq!((rig.written(), words(&mut rig)), (vec![], vec!["initialized 1".to_owned()]));
+    for method in ["initialize", "session/new"] {
+        rig.hear(&request("1", method, r#"{"protocolVersion":1,"cwd":"/w","mcpServers":[]}"#));
+        assert!(rig.line().starts_with(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600"#), "{method}");
+    }
+    assert_eq!(rig.command(Command::Notify { method: "_x".into(), params: empty() }), Err(Refused::NotReady));
+    let capabilities = AgentCapabilities { load_session: true, ..AgentCapabilities::default() };
+    let greet = Command::Greet(Box::new(Greeting { capabilities, ..Greeting::default() }));
+    assert_eq!(rig.command(greet.clone()), Ok(()));
+    assert!(rig.line().contains(r#""loadSession":true"#));
+    assert_eq!(rig.command(greet), Err(Refused::Invalid("initialize is answered already")));
+    rig.hear(&request("2", "session/load", r#"{"sessionId":"s","cwd":"/w","mcpServers":[]}"#));
+    assert_eq!(words(&mut rig).len(), 1);
+}

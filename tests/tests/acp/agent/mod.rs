@@ -8,14 +8,17 @@ mod turns;
 
 use std::time::Duration;
 
-use agentline_core::acp::agent::{Agent, Command, Config, Event, Reply, Requested, TurnKey, Wanted};
+use agentline_core::acp::agent::{
+    Agent, Command, Config, Event, Greeting, Of, Reply, Requested, TurnKey, Wanted,
+};
 use agentline_core::acp::services::{Elicit, ReadTextFile, ServiceRequest, TerminalRef};
 use agentline_core::acp::session::{
-    ConfigKind, ConfigOption, ConfigValue, Implementation, SessionList, SessionState,
+    AgentCapabilities, ConfigKind, ConfigOption, ConfigValue, Implementation, SessionList, SessionState,
 };
 use agentline_core::acp::update::{ConfigOptions, Speaker, ToolCall, ToolCallUpdate, Update};
 use agentline_core::acp::{
-    Json, Notice, OptionKind, PermissionOption, PermissionOutcome, RequestKey, SessionId, StopReason, Unknown,
+    Json, Notice, OptionKind, PermissionOption, PermissionOutcome, RequestKey, SessionId, StopReason,
+    Stopped, Unknown,
 };
 use agentline_core::rpc::RpcError;
 use agentline_core::{Heard, Limits, Refused, Tag};
@@ -72,14 +75,14 @@ pub(super) fn say(turn: TurnKey, text: &str) -> Command {
 }
 
 pub(super) fn end(turn: TurnKey) -> Command {
-    Command::EndTurn { turn, reason: StopReason::EndTurn }
+    Command::EndTurn { turn, stopped: StopReason::EndTurn.into() }
 }
 
 pub(super) fn ask(tag: u64, turn: TurnKey) -> Command {
     let option = |id: &str, kind| PermissionOption { option_id: id.into(), name: id.into(), kind };
     Command::AskPermission {
         tag: Tag(tag),
-        turn,
+        of: turn.into(),
         tool_call: ToolCallUpdate { tool_call_id: "c".into(), ..ToolCallUpdate::default() },
         options: vec![option("y", OptionKind::AllowOnce), option("n", OptionKind::RejectOnce)],
     }

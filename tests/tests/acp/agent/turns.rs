@@ -206,3 +206,45 @@ fn what_a_client_does_not_offer_is_not_asked_of_it() {
     let mut rig = one_session();
     assert!(matches!(rig.command(wanted(ServiceRequest::Elicit(elicit))), Err(Refused::Invalid(_))));
 }
+
+#[test]
+fn a_session_is_spoken_of_also_between_turns() {
+    let mut rig = Rig::<Agent>::with_sessions(plain(), "{}", &["s"]);
+    let tell = |message: Option<&str>| Command::Tell {
+        session: "s".into(),
+        speaker: Speaker::Agent,
+        text: "t".into(),
+        message: message.map(Into::into),
+    };
+    rig.command(tell(Some("m"))).unwrap();
+    let chunk = r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"t"}"#;
+    let line = |more: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{chunk}{more}}}}}}}"#
+        )
+    };
+    assert_eq!(rig.line(), line(r#","messageId":"m""#));
+    rig.command(tell(None)).unwrap();
+    assert_eq!(rig.line(), line(""));
+    // A question of a session may come at any time, and ends with the turn that ran then.
+    let question = |tag: u64| {
+        let tool_call = ToolCallUpdate { tool_call_id: "c".into(), ..ToolCallUpdate::default() };
+        Command::AskPermission { tag: Tag(tag), of: Of::Session("s".into()), tool_call, options: Vec::new() }
+    };
+    rig.command(question(1)).unwrap();
+    rig.hear(&request("7", "session/prompt", r#"{"sessionId":"s","prompt":[],"_meta":{"trace":1}}"#));
+    let Event::Prompted(prompted) = rig.event() else { panic!("no turn") };
+    assert_eq!(prompted.meta.map(|meta| meta.get().to_owned()).as_deref(), Some(r#"{"trace":1}"#));
+    rig.command(question(2)).unwrap();
+    rig.written();
+    let usage = Some(Json::new(&serde_json::json!({ "totalTokens": 3 })));
+    let stopped = Stopped { usage, ..StopReason::EndTurn.into() };
+    rig.command(Command::EndTurn { turn: prompted.turn, stopped }).unwrap();
+    let answer = r#"{"jsonrpc":"2.0","id":7,"result":{"stopReason":"end_turn","usage":{"totalTokens":3}}}"#;
+    assert_eq!(rig.line(), answer);
+    let told = rig.told();
+    assert!(
+        matches!(told[..], [Event::PermissionAnswered(Tag(2), PermissionOutcome::Cancelled)]),
+        "{told:?}"
+    );
+}

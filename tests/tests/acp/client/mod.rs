@@ -108,6 +108,8 @@ pub(super) fn word(event: &Event) -> String {
             Notice::BadParams { method, .. } => format!("bad params: {method}"),
             Notice::Orphan { id } => format!("orphan {id}"),
             Notice::Complaint(error) => format!("complaint {}", error.code),
+            Notice::LateEnd { session, tag } => format!("late end of {} in {session}", tag.0),
+            Notice::Forgotten(session) => format!("forgotten {session}"),
             Notice::UnknownSession(session) => format!("unknown session {session}"),
             other => format!("{other:?}"),
         },

@@ -189,3 +189,63 @@ fn updates_are_read_while_a_question_is_open() {
     rig.command(Command::Answer { request, outcome: PermissionOutcome::selected("y") }).unwrap();
     assert!(rig.line().contains(r#""optionId":"y""#));
 }
+
+fn ask_of(id: &str, session: &str) -> String {
+    ask(id).replace(r#""sessionId":"s""#, &format!(r#""sessionId":"{session}""#))
+}
+
+/// C11: a subagent asks by a session id of its own, which nobody was told.
+#[test]
+fn c11_what_a_session_of_the_agents_own_asks_is_answered_when_the_turn_is_cancelled_or_over() {
+    let cancelled = |id: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"outcome":{{"outcome":"cancelled"}}}}}}"#)
+    };
+    for by_us in [true, false] {
+        let mut rig = one_session();
+        rig.command(prompt(7)).unwrap();
+        rig.hear(&ask_of("0", "child"));
+        let request = keys(&rig.told())[0];
+        rig.written();
+        if by_us {
+            rig.command(cancel()).unwrap();
+        } else {
+            rig.hear(&result(2, r#"{"stopReason":"end_turn"}"#));
+        }
+        assert!(rig.written().contains(&cancelled("0")));
+        assert!(matches!(&rig.told()[..], [Event::Withdrawn(key), ..] if *key == request));
+        // What it asks from here on, too.
+        if by_us {
+            rig.hear(&ask_of("1", "child"));
+            assert_eq!((rig.line(), rig.told()), (cancelled("1"), vec![]));
+        }
+    }
+}
+
+#[test]
+fn c11_what_a_session_of_the_agents_own_asks_waits_for_the_last_turn() {
+    let mut rig = Rig::<Client>::with_sessions(given(), &["s", "t"]);
+    rig.command(prompt(7)).unwrap();
+    let other = Command::Prompt { tag: Tag(8), session: "t".into(), prompt: vec![ContentBlock::text("x")] };
+    rig.command(other).unwrap();
+    rig.hear(&ask_of("0", "child"));
+    rig.told();
+    rig.hear(&result(3, r#"{"stopReason":"end_turn"}"#));
+    assert_eq!(rig.told().iter().map(word).collect::<Vec<_>>(), ["ended 7 end_turn"]);
+    rig.hear(&result(4, r#"{"stopReason":"end_turn"}"#));
+    assert_eq!(rig.told().iter().map(word).collect::<Vec<_>>(), ["withdrawn", "ended 8 end_turn"]);
+}
+
+/// C11: forms and pages are questions to a person as well.
+#[test]
+fn c11_an_elicitation_of_a_turn_is_cancelled_with_it() {
+    let mut config = given();
+    config.capabilities.elicitation.form = true;
+    let mut rig = Rig::<Client>::with_sessions(config, &["s"]);
+    rig.command(prompt(7)).unwrap();
+    rig.hear(
+        r#"{"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"which?","requestedSchema":{}}}"#,
+    );
+    rig.written();
+    rig.command(cancel()).unwrap();
+    assert!(rig.written().contains(&r#"{"jsonrpc":"2.0","id":9,"result":{"action":"cancel"}}"#.to_owned()));
+}

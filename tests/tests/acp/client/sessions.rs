@@ -142,3 +142,38 @@ fn a_session_that_is_closed_during_its_turn_ends_the_turn_first() {
     assert_eq!(ends(&told), [(7, Err(Failure::Disconnected))]);
     assert!(matches!(told.last(), Some(Event::Answered(Tag(1), _))));
 }
+
+#[test]
+fn a_session_that_nobody_uses_gives_way_if_it_can_be_opened_again() {
+    let limits = Limits { sessions: 3, ..Limits::default() };
+    let config = Config { limits, ..given() };
+    let mut rig = Rig::<Client>::with_sessions(config.clone(), &["s", "t", "u"]);
+    rig.command(prompt(7)).unwrap();
+    rig.hear(&result(4, r#"{"stopReason":"end_turn"}"#));
+    rig.told();
+    rig.command(open(1, Which::New)).unwrap();
+    assert_eq!(word(&rig.event()), "forgotten t");
+    rig.hear(&result(5, r#"{"sessionId":"v"}"#));
+    rig.told();
+    // It is there again when it is wanted again, in the place of the next.
+    rig.command(open(1, Which::Load("t".into()))).unwrap();
+    assert_eq!(word(&rig.event()), "forgotten u");
+    // Nobody gives way where something runs, or where it would be lost.
+    let mut busy = Rig::<Client>::with_sessions(config.clone(), &["s", "t", "u"]);
+    for session in ["s", "t", "u"] {
+        let prompt = vec![ContentBlock::text("x")];
+        busy.command(Command::Prompt {
+            tag: Tag(u64::from(session.as_bytes()[0])),
+            session: session.into(),
+            prompt,
+        })
+        .unwrap();
+    }
+    assert_eq!(busy.command(open(1, Which::New)), Err(Refused::Limit("sessions")));
+    let mut plain = Rig::<Client>::ready_with(config, "{}");
+    for n in 1..=3 {
+        plain.command(open(1, Which::New)).unwrap();
+        plain.hear(&result(n, &format!(r#"{{"sessionId":"{n}"}}"#)));
+    }
+    assert_eq!(plain.command(open(1, Which::New)), Err(Refused::Limit("sessions")));
+}

@@ -104,9 +104,9 @@ fn a_turn_that_was_given_up_asks_nobody_any_more() {
     rig.written();
     rig.hear(&ask("5"));
     assert_eq!(rig.line(), r#"{"jsonrpc":"2.0","id":5,"result":{"outcome":{"outcome":"cancelled"}}}"#);
-    // The late answer is nobody's, and ends it.
+    // The late answer ends it, and is told by the names that the turn had.
     rig.hear(&result(2, r#"{"stopReason":"cancelled"}"#));
-    assert_eq!(word(&rig.event()), "orphan 2");
+    assert_eq!(word(&rig.event()), "late end of 7 in s");
     rig.hear(&ask("6"));
     assert_eq!(keys(&rig.told()).len(), 1);
 }
@@ -219,4 +219,49 @@ fn a_question_on_another_session_excuses_silence_until_it_is_given_up() {
     assert_eq!(rig.told(), []);
     rig.wait(Duration::from_secs(1));
     assert_eq!(ends(&rig.told()), [(8, Err(Failure::Silent))]);
+}
+
+/// Whose words they are cannot be told from the wire: who sends the next prompt before the late end cannot either.
+#[test]
+fn the_late_end_of_a_turn_is_told_by_its_names_also_during_the_next() {
+    let mut rig = one_session();
+    rig.command(prompt(7)).unwrap();
+    rig.command(cancel()).unwrap();
+    rig.wait(Duration::from_secs(5));
+    rig.command(prompt(8)).unwrap();
+    rig.told();
+    rig.hear(&text("s", "old"));
+    assert!(matches!(rig.event(), Event::Text(text) if text.moment == Moment::Turn));
+    rig.hear(&result(2, r#"{"stopReason":"cancelled"}"#));
+    assert_eq!(word(&rig.event()), "late end of 7 in s");
+    rig.hear(&result(2, r#"{"stopReason":"cancelled"}"#));
+    assert_eq!(word(&rig.event()), "orphan 2");
+    rig.hear(&result(3, r#"{"stopReason":"end_turn"}"#));
+    assert_eq!(ends(&rig.told()), [(8, Ok(StopReason::EndTurn))]);
+}
+
+#[test]
+fn whatever_is_not_bare_text_is_told_as_it_was_written() {
+    let mut rig = Rig::<Client>::with_sessions(Config { whole: true, ..given() }, &["s"]);
+    let bare =
+        r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"t"}, "messageId":"m"}"#;
+    let more = [
+        r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"t","annotations":{"audience":["user"]}}}"#,
+        r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"t","_meta":{"a":1}}}"#,
+        r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"t"},"_meta":{"a" : 1}}"#,
+        r#"{"sessionUpdate":"tool_call","toolCallId":"c","title":"T","status":"odd","future":[1, 2]}"#,
+        r#"{"sessionUpdate":"of_the_future"}"#,
+    ];
+    let hear = |rig: &mut Rig<Client>, update: &str| {
+        rig.hear(&format!(
+            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#
+        ));
+    };
+    hear(&mut rig, bare);
+    assert_eq!(word(&rig.event()), "text t");
+    for update in more {
+        hear(&mut rig, update);
+        let Event::Updated(updated) = rig.event() else { panic!("not all of it: {update}") };
+        assert_eq!(updated.raw.get(), update);
+    }
 }
