@@ -1,4 +1,4 @@
-//! The command line as it is written (spec/cli).
+//! The command line as it is written: every command, its options, and what `--help` says of them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! `agentline agent check`: whether an agent can be used (spec/botbus §7).
+//! `agentline agent check`: whether an agent can be used. BotBus has the same command (`docs/acp-agents.md`,
+//! 自查); where this one differs is said in PROTOCOLS.md.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};

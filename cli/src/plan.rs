@@ -254,5 +254,5 @@ pub(crate) const fn about(permission: Option<Permission>) -> &'static str {
 pub(crate) const INSIDE: &str = "AGENTLINE_INSIDE";
 /// The id of the demo agent.
 pub(crate) const DEMO: &str = "demo";
-/// From SIGTERM until SIGKILL (spec/cli).
+/// From SIGTERM until SIGKILL. 2 s: busy agents leave within 1.2 s of SIGTERM.
 const TERM: Duration = Duration::from_secs(2);

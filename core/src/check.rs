@@ -1,4 +1,5 @@
-//! Whether an agent can be used: start it, shake hands, and if there is a prompt, run one turn (spec/botbus §7).
+//! Whether an agent can be used: start it, shake hands, and if there is a prompt, run one turn.
+//! BotBus has such a command (`docs/acp-agents.md`, 自查), whose lines these are.
 //!
 //! A check is a [`Run`](crate::subagent::Run) with nobody to ask: its [`plan`], and its events as people and
 //! programs read them. The folder belongs to the caller, who removes it after [`Event::Closed`]: before that
@@ -55,7 +56,7 @@ pub fn exit_code(finished: &Finished) -> u8 {
     u8::from(!passed(finished))
 }
 
-/// A check as objects, one a line (spec/cli, "JSON objects"). Between them, with a prompt, come those of a run.
+/// A check as objects, one a line. Between them, with a prompt, come those of a run.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Line<'a> {
@@ -166,7 +167,7 @@ pub fn failure(finished: &Finished, language: Language) -> String {
     text
 }
 
-/// The words of a language; the Chinese ones are those of seed 001, byte for byte, where it has them.
+/// The words of a language; the Chinese ones are those that BotBus prints, byte for byte, where it has them.
 struct Words {
     version: &'static str,
     images: &'static str,

@@ -13,6 +13,28 @@
 //! A run is its config plus the sequence of inputs and commands, and nothing else: the same sequence gives the
 //! same outputs, which is what [`trace`] records and replays.
 //!
+//! # Where to start reading
+//!
+//! [`machine`] is the contract. `role.rs` is what all machines around one link have in common, and then any channel: they
+//! are all alike. A channel's page draws its states, shows its lines, and names its limits and what it leaves out.
+//! `PROTOCOLS.md`, at the top of the project, names the documents behind them.
+//!
+//! | floor | modules |
+//! |---|---|
+//! | the contract | [`machine`], [`limits`] with a reason for each number, [`Secret`], [`Closed`] |
+//! | one link | [`link`]: its life and the ladder of its end. [`lines`]: bytes to lines. [`rpc`]: lines to JSON-RPC. `role.rs`: the order of a step |
+//! | many links | [`nest`]: machines made of machines, and a listener with its connections |
+//! | channels | below |
+//! | what is made of them | [`subagent`]: one task. [`chat`]: one conversation that others can attach to. [`check`]: whether an agent can be used |
+//! | beside them | [`discovery`]: which agents there are. [`place`] and [`trust`]: whom a socket and a path may be trusted to. [`problem`]: what went wrong, for people. [`trace`]: record and replay |
+//!
+//! | channel | machines | speaks first |
+//! |---|---|---|
+//! | [`acp`] | [`acp::Client`], [`acp::Agent`] | the client |
+//! | [`attach`] | [`attach::Client`], [`attach::Canceller`], [`attach::Caller`] of both; [`attach::Server`] | the client, with the token |
+//! | [`galley`] | [`galley::Desktop`], [`galley::Bridge`] | the bridge, when it is ready |
+//! | [`control`] | [`control::Client`], [`control::Server`] | the client |
+//!
 //! # A client and an agent in memory
 //!
 //! ```

@@ -1,5 +1,5 @@
-//! One shape for everything that goes wrong: which phase, what kind, why, and what to try next (spec/cli,
-//! "Global rules").
+//! One shape for everything that goes wrong: which phase, what kind, why, and what to try next. It is
+//! what each channel tells its application, and what `error` is in every JSON object of the command line.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Delegates one task to one fresh child, and leaves nothing of it behind (seed 003).
+//! Delegates one task to one fresh child, and leaves nothing of it behind.
 //!
 //! ```no_run
 //! # use agentline_core::subagent::provider::{Provider, Task};

@@ -1,4 +1,4 @@
-//! Agents to delegate to, by name (seed 003).
+//! Agents to delegate to, by name: a task goes to whoever its name is configured for.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

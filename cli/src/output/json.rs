@@ -1,4 +1,4 @@
-//! For programs: one object a line (spec/cli, "JSON events").
+//! For programs: one object a line, and nothing else on stdout.
 
 use std::io;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Content blocks: what prompts, messages and tool calls are made of (spec/acp §7).
+//! Content blocks: what prompts, messages and tool calls are made of (ACP, content).
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! How forgiving each field is read: the leniency flags of the ACP schema (spec/acp §12).
+//! How forgiving each field is read: the leniency flags of the ACP schema (`x-deserialize-…`).
 
 use std::fmt;
 use std::marker::PhantomData;

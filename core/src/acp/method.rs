@@ -1,4 +1,4 @@
-//! The methods of the protocol (spec/acp §3).
+//! The stable methods of version 1 (ACP, schema), and `session/set_model`, which some agents still have.
 
 pub(super) const INITIALIZE: &str = "initialize";
 pub(super) const AUTHENTICATE: &str = "authenticate";

@@ -1,5 +1,5 @@
 //! Permission requests: what is asked, what was offered, and the policies that answer by kind alone
-//! (spec/acp §9).
+//! (ACP, tool-calls).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What an agent may ask of a client beside permissions (spec/acp §11).
+//! What an agent may ask of a client beside permissions (ACP, file-system, terminals, elicitation).
 
 use serde::{Deserialize, Serialize};
 

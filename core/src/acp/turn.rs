@@ -1,4 +1,4 @@
-//! One prompt turn as the client sees it, and how it may end (spec/acp §8).
+//! One prompt turn as the client sees it, and how it may end (ACP, prompt-turn).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! What an agent reports about a session: `session/update` (spec/acp §7, §9, §10).
+//! What an agent reports about a session: `session/update` (ACP, prompt-turn, tool-calls, agent-plan,
+//! slash-commands).
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -44,13 +44,14 @@ pub struct Config {
     /// The server's socket, or a stream that the embedder has.
     pub open: Open,
     /// From asking, or from the answer before, until the answer or the first frame; `None`: for ever. Streams are
-    /// exempt. 120 s: galley B3.
+    /// exempt. 120 s: as long as Galley's own command line waits.
     pub answer: Option<Duration>,
     /// Whether every line of the server is told as it came, before what it means.
     pub tells_lines: bool,
     /// Sizes. Lines of up to 32 MiB are read.
     pub limits: Limits,
-    /// How long connecting and leaving may take. Connecting: 10 s (galley B3).
+    /// How long connecting and leaving may take. Connecting: 10 s, as Galley's own
+    /// command line.
     pub graces: Graces,
 }
 
@@ -118,7 +119,8 @@ pub enum Fault {
 }
 
 impl From<&Cause<Fault>> for Failure {
-    /// As a command line reports it: whoever cannot be heard has no database (galley B3).
+    /// As a command line reports it: a Galley that cannot be heard is `db_unavailable`, exit code 4
+    /// (`docs/agent-api/errors-and-exit-codes.md` §3).
     fn from(lost: &Cause<Fault>) -> Self {
         let why = match lost {
             Cause::Gone => "the connection ended before the answer was complete".to_owned(),

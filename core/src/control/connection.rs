@@ -112,7 +112,8 @@ impl Role for Connection {
             State::Waiting { .. } if !self.wire.link.is_open() => Takes::Never,
             State::Waiting { .. } if self.may_take() => Takes::Now,
             State::Waiting { .. } | State::Answering(_) => Takes::Later,
-            // Nothing is read behind a stream (galley B2, "Streaming").
+            // A stream is the last thing on its connection: a Galley reads nothing behind it, so no client may count
+            // on more.
             State::Streaming { .. } | State::Finishing { .. } => Takes::Never,
         }
     }

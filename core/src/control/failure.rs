@@ -88,7 +88,8 @@ impl ErrorTag {
         self.row().1
     }
 
-    /// The one table: word and exit status (seed 002, "error discriminants"; galley B3).
+    /// The one table: word (`docs/agent-api/stability-and-versioning.md` of Galley) and exit status
+    /// (`errors-and-exit-codes.md` §3).
     fn row(&self) -> (&str, u8) {
         match self {
             Self::Internal => ("internal", 1),

@@ -1,4 +1,5 @@
-//! The control channel: how every program talks to a hub, or to a Galley (seed 002 §2, "Socket transport").
+//! The control channel: how every program talks to a hub, or to a Galley (`docs/ipc-protocol.md` of Galley, §2, "Socket
+//! transport").
 //!
 //! NDJSON over a private unix socket. The client speaks first; each request has one answer, in order, and an
 //! answer may be a stream, which is then the last thing that a connection carries. What the commands are and do
@@ -109,7 +110,7 @@ pub use failure::{ErrorTag, Failure};
 pub use server::{Key, Server};
 pub use wire::{Answer, REQUEST_ID, Request, SCHEMA_VERSION};
 
-/// Where the Galley of a user listens: `${TMPDIR:-/tmp}/galley-${UID}.sock` (seed 002 §2, "Socket transport").
+/// Where the Galley of a user listens: `${TMPDIR:-/tmp}/galley-${UID}.sock` (`docs/ipc-protocol.md` §2).
 /// An empty `TMPDIR` counts as unset; Galley itself would take the root for it.
 #[must_use]
 pub fn galley_socket(tmpdir: Option<&OsStr>, uid: u32) -> PathBuf {

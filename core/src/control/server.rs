@@ -49,7 +49,7 @@ pub struct Config {
     /// 64 MiB: four of the longest.
     pub unfinished: usize,
     /// From an answer until the next whole line, and for taking what is still unsent. Streams are exempt.
-    /// 90 s: seed 002 §2, "Idle timeout".
+    /// 90 s: the protocol's own (Galley, `docs/ipc-protocol.md` §2, "Idle timeout").
     pub idle: Duration,
     /// How long an answer may wait to be sent together with the next one, if that was asked for already. 1 ms: far
     /// more than the next answer takes if it comes at once, and less than anybody notices.

@@ -12,7 +12,7 @@ use crate::lines::Line;
 use crate::machine::Tag;
 use crate::rpc::{After, FRAMED, Json, TOO_LONG, append, append_json, each_member, is_deeper, mend, text};
 
-/// The version of commands and results that is spoken here (seed 002 §2, "Schema version").
+/// The version of commands and results that is spoken here (Galley, `docs/ipc-protocol.md` §2, "Schema version").
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Bytes of a `requestId`: it comes back in every frame of a stream. 1 KiB: room for any uuid or path.
@@ -266,7 +266,7 @@ pub(super) fn said(line: Line<'_>, streaming: bool, limits: &Limits) -> Said {
     let mended = mend(text);
     let text = mended.as_deref().unwrap_or(text);
     let Some(members) = object::<Answered<'_>>(text, limits.depth) else {
-        // Any JSON is an event of a stream (galley B2, "Consumer rules upstream").
+        // Any JSON is an event of a stream: Galley's own command line passes it through.
         let event = read_text(text).filter(|_| streaming && !is_deeper(text.as_bytes(), limits.depth));
         return event.map_or_else(
             || Said::Unreadable("not a JSON object", text.to_owned(), After::GoOn),
@@ -345,7 +345,7 @@ fn read_text<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
 
 /// Galley's own words.
 const MALFORMED: &str = "malformed request JSON";
-/// What an end without a reason means (galley B2, "Consumer rules upstream").
+/// What an end without a reason means, to Galley's own command line as well.
 const DEFAULT_REASON: &str = "subprocess_exited";
 
 #[cfg(test)]

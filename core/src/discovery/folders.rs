@@ -1,4 +1,4 @@
-//! Where files lie, and which variable says so (spec/cli, "Environment and files").
+//! Where files lie, and which variable says so.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

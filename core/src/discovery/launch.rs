@@ -38,7 +38,7 @@ impl Launch {
     }
 
     /// The base with the search path of [`Self::path`] and, on top, the agent's own variables: one that sets
-    /// `PATH` gets exactly that (spec/botbus §2).
+    /// `PATH` gets exactly that, as BotBus does it.
     #[must_use]
     pub fn environment(&self, mut base: Environment) -> Environment {
         let path = self.path(base.get(OsStr::new("PATH")).map(|path| path.expose().as_os_str()));
@@ -84,7 +84,7 @@ pub fn inherited(ours: impl IntoIterator<Item = (OsString, OsString)>) -> Enviro
         .collect()
 }
 
-/// What stands in when there is no `PATH` (spec/botbus §2).
+/// What stands in when there is no `PATH`: what BotBus takes, and every system has.
 const BARE_PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin";
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Manifests: one file per agent in `~/.botbus/agents`, checked row by row (spec/botbus §1.2).
+//! Manifests: one file per agent in `~/.botbus/agents`, checked row by row (BotBus,
+//! `docs/acp-agents.md`, 清单).
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -114,7 +115,7 @@ impl Manifest {
 }
 
 impl Reason {
-    /// The name that programs know it by (spec/cli, "JSON objects").
+    /// The name that programs know it by: `code` of `agent list --json`. Names are never changed, only added.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {

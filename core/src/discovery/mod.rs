@@ -28,16 +28,18 @@
 //! assert_eq!(report.manifests.chosen_by, "the password file");
 //! ```
 //!
+//! What rules, by PROTOCOLS.md: BotBus's pages, and what was reported of programs like it.
+//!
 //! | rule | source |
 //! |---|---|
-//! | a manifest wins over a registry's agent of the same id; one that does not count shadows nothing | seed 001 |
-//! | [`RESERVED`] ids are refused in manifests and skipped in registries | spec/botbus §1.1 |
-//! | an agent of an npm package counts only if its real path is inside that package; every file of the name is tried | seed 001 |
+//! | a manifest wins over a registry's agent of the same id; one that does not count shadows nothing | BotBus, 三种接入方式 |
+//! | [`RESERVED`] ids are refused in manifests and skipped in registries | BotBus, 三种接入方式 |
+//! | an agent of an npm package counts only if its real path is inside that package; every file of the name is tried | BotBus, 三种接入方式; the second half is ours |
 //! | what may not be executed never shadows a good file further down | field reports |
-//! | the environment that finds an agent starts it: [`Launch::environment`] | spec/botbus §2 |
-//! | all are on until switched off, and switches are kept while an agent is absent | seed 001 |
-//! | 11 agents at most, by display name | seed 001 |
-//! | a registry's agent is hidden when its first handshake fails: [`Verification`] | seed 001 |
+//! | the environment that finds an agent starts it: [`Launch::environment`] | BotBus, 清单 |
+//! | all are on until switched off, and switches are kept while an agent is absent | BotBus, 三种接入方式 |
+//! | 11 agents at most, by display name | BotBus's help page |
+//! | a registry's agent is hidden when its first handshake fails: [`Verification`] | BotBus, 三种接入方式 |
 
 mod folders;
 mod json;
@@ -97,9 +99,9 @@ pub enum Step {
 /// Numbers that bound discovery.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// Agents that a hub takes (seed 001, "Known limits").
+    /// Agents that a hub takes. 11, by BotBus's help page.
     pub agents: usize,
-    /// Characters of a display name (spec/botbus §0).
+    /// Characters of a display name. 40: where BotBus cuts it (清单).
     pub name: usize,
     /// Manifests that are read. Nobody writes a thousand by hand.
     pub manifests: usize,

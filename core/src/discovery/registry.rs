@@ -78,7 +78,7 @@ impl Registry {
         registry
     }
 
-    /// A `registry.json` as the ACP registry publishes it (spec/acp §16). `platform` is a key of its binary
+    /// A `registry.json` as the ACP registry publishes it (agentclientprotocol.com/get-started/registry). `platform` is a key of its binary
     /// distributions, like `linux-x86_64`. An entry that cannot be used is refused alone.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ struct Package {
 }
 
 impl Distribution {
-    /// A program of its own before a package of npm or of Python (spec/botbus §1.3).
+    /// A program of its own before a package of npm or of Python: it starts without either being there.
     fn ways(self, id: &str, platform: &str, known: &Registry) -> Vec<Way> {
         let Self { mut binary, npx, uvx } = self;
         let own = binary.remove(platform).and_then(Build::way);
@@ -253,5 +253,6 @@ fn id_of(entry: &RawValue) -> String {
     serde_json::from_str(entry.get()).map_or_else(|_| "?".into(), |Id { id }| id)
 }
 
-/// Programs that a `cmd` may name instead of an agent's own (spec/acp §16).
+/// Programs that a `cmd` may name instead of an agent's own: those that the registry's own checks look up in
+/// `PATH`.
 const INTERPRETERS: [&str; 5] = ["node", "python", "python3", "java", "ruby"];

@@ -97,7 +97,8 @@ pub(super) fn locate(
     None
 }
 
-/// Whether a real path is inside the npm package: seed 001, the npm rule.
+/// Whether a real path is inside the npm package. So no other program of the same name is started as that agent
+/// (BotBus, 三种接入方式).
 fn inside(package: &str, real: &Path) -> bool {
     real.to_string_lossy().contains(&format!("/node_modules/{package}/"))
 }
@@ -129,7 +130,7 @@ enum Place {
     Below(&'static str, &'static str),
 }
 
-/// BotBus's own list in its order (spec/botbus §1.4), with the variables that move a folder and the Linux
+/// The fixed list that BotBus searches, in its order, with the variables that move a folder and the Linux
 /// counterparts beside each.
 const USUAL: &[Place] = &[
     // Where uv, pipx and many installers put programs.

@@ -1,4 +1,5 @@
-//! A report as people and programs read it. The Chinese words are those of seed 001, byte for byte.
+//! A report as people and programs read it. The Chinese words are those that BotBus prints, byte for
+//! byte.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -21,7 +22,7 @@ pub enum Language {
     Chinese,
 }
 
-/// One line of the list as JSON (spec/cli, "JSON objects").
+/// One line of `agent list --json`.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Line {

@@ -1,4 +1,5 @@
-//! The first handshake of a registry's agent is its verification (spec/botbus §1.7, seed 001).
+//! The first handshake of a registry's agent is its verification (BotBus, `docs/acp-agents.md`,
+//! 三种接入方式).
 //!
 //! ```text
 //!  found                  succeeded, hello

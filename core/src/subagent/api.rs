@@ -99,10 +99,10 @@ pub enum Policy {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Allow {
-    /// The first of either kind, as the agent lists them (seed 003).
+    /// The first of either kind, as the agent lists them: what the published ACP subagent does.
     #[default]
     InOrder,
-    /// The first that allows once, else the first that allows for good (spec/cli).
+    /// The first that allows once, else the first that allows for good: what the command line does.
     OnceFirst,
 }
 

@@ -1,5 +1,5 @@
 //! What of our environment an agent gets: nothing that looks like a credential, unless it is given by name
-//! (seed 003).
+//! (the Agent Note *ACP subagent backend*, on the environment).
 
 use std::ffi::{OsStr, OsString};
 

@@ -1,4 +1,4 @@
-//! One delegated task, one fresh child, nothing left behind (seed 003).
+//! One delegated task, one fresh child, nothing left behind: the ACP subagent of DeepSeek Harness (PROTOCOLS.md).
 //!
 //! ```text
 //!  Connecting ──ready──► Choosing ──► Opening ──► Applying ──► Running ──turn over──► Told

@@ -1,4 +1,5 @@
-//! A configured agent that takes tasks: what is checked before anything is started (seed 003).
+//! A configured agent that takes tasks: what is checked before anything is started. Names,
+//! values and defaults are those of the ACP subagent of DeepSeek Harness.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

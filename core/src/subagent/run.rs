@@ -223,8 +223,8 @@ impl Run {
             self.halt = why;
         }
         self.shut_down(now);
-        // A turn that runs ends by that, and the end of a cancelled start is the child's (seed 003). What failed on
-        // our side is known as it stands.
+        // A turn that runs ends by that, and the end of a cancelled start is the child's: no result is told while
+        // it may still be there. What failed on our side is known as it stands.
         if matches!(self.halt, Halt::Failed(_)) && !matches!(self.state, State::Running(_) | State::Told) {
             self.finish(Ending::plain(Outcome::Error));
         }

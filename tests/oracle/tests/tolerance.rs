@@ -1,4 +1,4 @@
-//! Where we are more tolerant than the schema crate, and where exactly as strict (spec/acp §17).
+//! Where we are more tolerant than the schema crate, and where exactly as strict (PROTOCOLS.md, ACP).
 
 use agent_client_protocol_schema::v1 as official;
 use agentline_core::acp::agent::{self, Agent};

@@ -4,8 +4,8 @@ use agentline_core::rpc::to_json;
 use crate::disk::Disk;
 use crate::{discovery, manifests};
 
-/// The machine of seed 001.
-fn seed() -> (Disk, Discovery) {
+/// The machine whose list BotBus's page shows.
+fn shown() -> (Disk, Discovery) {
     let mut disk = Disk::default();
     let agents = "/Users/me/.botbus/agents";
     disk.file(
@@ -25,7 +25,7 @@ fn seed() -> (Disk, Discovery) {
 
 #[test]
 fn the_chinese_list_is_that_of_the_seed_byte_for_byte() {
-    let (disk, discovery) = seed();
+    let (disk, discovery) = shown();
     assert_eq!(
         disk.report(&discovery).text(Language::Chinese),
         "gemini\tGemini CLI\t注册表\t已启用\t/opt/homebrew/bin/gemini --acp\n\
@@ -37,7 +37,7 @@ fn the_chinese_list_is_that_of_the_seed_byte_for_byte() {
 
 #[test]
 fn the_english_list_says_the_same() {
-    let (disk, discovery) = seed();
+    let (disk, discovery) = shown();
     assert_eq!(
         disk.report(&discovery).text(Language::English),
         "gemini\tGemini CLI\tregistry\tenabled\t/opt/homebrew/bin/gemini --acp\n\
@@ -49,7 +49,7 @@ fn the_english_list_says_the_same() {
 
 #[test]
 fn the_list_for_programs_has_one_object_a_line() {
-    let (disk, mut discovery) = seed();
+    let (disk, mut discovery) = shown();
     discovery.limits.agents = 2;
     let lines: Vec<_> = disk.report(&discovery).lines(Language::English).map(|line| to_json(&line)).collect();
     assert_eq!(

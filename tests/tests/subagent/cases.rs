@@ -318,7 +318,7 @@ fn starting() -> Vec<Case> {
     };
     vec![
         // Differs: the published client rejects the start. Here whatever is tried has a result, as it is said
-        // to (seed 003).
+        // to (PROTOCOLS.md, ACP subagent).
         failed("a missing command is a result", Kind::NotFound, Phase::Spawn).command("no-such-agent"),
         failed("an agent that exits at once is a result", Kind::Exited, Phase::Initialize)
             .flags(&["--exit", "0"]),

@@ -145,7 +145,7 @@ impl Client {
                 let params = Params::of(&session);
                 let wanted = Wanted::CloseSession(session.clone());
                 self.request_of(now, tag, wanted, method::SESSION_CLOSE, &params)?;
-                // To the agent it is a cancel as well (spec/acp §8).
+                // An agent treats it as a cancel of the turn that runs (ACP, session-setup): so do we.
                 self.cancelling(now, &session);
                 self.give_up_questions_of(&session);
                 Ok(())

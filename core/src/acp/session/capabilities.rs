@@ -1,4 +1,5 @@
-//! What each side offers the other in the handshake (spec/acp §4).
+//! What each side offers the other in the handshake (ACP, initialization). A capability that is absent, null or of a
+//! wrong type is not offered.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! Setting a connection and its sessions up (spec/acp §4, §5, §6, §10).
+//! Setting a connection and its sessions up (ACP, initialization, authentication, session-setup, session-list,
+//! session-modes, session-config-options).
 
 mod capabilities;
 mod settings;

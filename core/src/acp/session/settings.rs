@@ -1,4 +1,5 @@
-//! A model, a mode or an option as people name it, and how this agent is told of it (spec/acp §10).
+//! A model, a mode or an option as people name it, and how this agent is told of it (ACP,
+//! session-config-options, session-modes).
 //!
 //! Agents have three places for the same wish: config options, the modes that were there before them, and the
 //! models that were there before those. What is wanted goes to the first place that the agent has, and the type

@@ -1,4 +1,4 @@
-//! Single lines of a client: the vectors of the specification sheet (§13).
+//! Single lines of a client: odd ones, one by one, and what each is answered with.
 
 use super::*;
 

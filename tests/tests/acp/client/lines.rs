@@ -1,4 +1,4 @@
-//! Single lines of an agent: the vectors of the specification sheet (§13).
+//! Single lines of an agent: odd ones, one by one, and what is made of each.
 
 use super::*;
 
