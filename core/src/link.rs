@@ -301,7 +301,7 @@ impl Link {
         }
     }
 
-    /// Leaves for an owner who waits no longer: SIGTERM at once, SIGKILL [`HASTE`] later. What is left of the ladder
+    /// Leaves for an owner who waits no longer: SIGTERM at once, SIGKILL 0.2 s later. What is left of the ladder
     /// is shortened when the link is leaving already.
     pub fn hasten<E>(&mut self, now: Now, out: &mut Outputs<E>) {
         let Graces { flush, eof, term, .. } = &mut self.graces;

@@ -43,7 +43,7 @@ pub fn rows() -> Vec<Row> {
 }
 
 impl Row {
-    /// Lets `drive` play the script, with a stream for [`Open::Given`](agentline_core::Open::Given) if the row has one, and compares what
+    /// Lets `drive` play the script, with a stream for [`Open::Given`] if the row has one, and compares what
     /// was seen with what is expected.
     ///
     /// # Panics
