@@ -355,7 +355,8 @@ pub(crate) struct DemoAgent {
 /// A scripted runner that speaks Galley's runner protocol on stdin and stdout. No model, no key.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Messages: code, patch, read, ask, fail, history, where, slow N, crash N, hang; anything else is echoed.")]
+Messages: code, patch, read, ask, fail, history, where, slow N, crash N, hang; anything else is echoed.
+Example: echo '{\"kind\":\"shutdown\"}' | agentline demo-runner --ga-path / --session-id s-1")]
 pub(crate) struct DemoRunner {
     /// Where the agent's repository would be
     #[arg(long, value_name = "DIR")]

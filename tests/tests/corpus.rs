@@ -8,7 +8,7 @@ use agentline_tests::cases;
 type Property = fn(&[u8]);
 
 /// The fuzz targets, by the name of their corpus.
-const TARGETS: [(&str, Property); 13] = [
+const TARGETS: [(&str, Property); 16] = [
     ("lines", cases::lines),
     ("rpc", cases::rpc),
     ("one_pass", cases::one_pass),
@@ -21,6 +21,9 @@ const TARGETS: [(&str, Property); 13] = [
     ("control_client", cases::control_client),
     ("control_server", cases::control_server),
     ("control_world", cases::control_world),
+    ("galley_bridge", cases::galley_bridge),
+    ("galley_desktop", cases::galley_desktop),
+    ("galley_pair", cases::galley_pair),
     ("trace", cases::trace),
 ];
 
