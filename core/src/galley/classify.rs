@@ -3,6 +3,9 @@
 use serde::Serialize;
 
 use super::event::{Category, Hint, Risk, Severity, Trouble, Visibility};
+use super::members::Members;
+use crate::acp::update::Diff;
+use crate::rpc::Json;
 
 /// Tools that need an approval unless a rule allows them.
 pub const GATED: [&str; 4] = ["code_run", "file_write", "file_patch", "start_long_term_update"];
@@ -65,6 +68,21 @@ pub fn hint(message: &str) -> Option<Hint> {
         .map(|(hint, _)| hint)
 }
 
+/// What a call would change, for whoever has to approve it: a `file_patch` says so in its arguments.
+#[must_use]
+pub fn diff(tool: &str, args: &Json) -> Option<Diff> {
+    if tool != "file_patch" {
+        return None;
+    }
+    let members = Members::read(args.get(), 128).ok()?;
+    Some(Diff {
+        path: members.required("path").ok()?,
+        old_text: members.optional("old_content").ok()?,
+        new_text: members.required("new_content").ok()?,
+        meta: None,
+    })
+}
+
 /// How much may go wrong with a tool.
 #[must_use]
 pub fn risk(tool: &str) -> Risk {
@@ -112,6 +130,18 @@ mod tests {
         ] {
             assert_eq!(hint(message), expected, "{message}");
             assert!(runtime_error(message, "user_message", None).retryable);
+        }
+    }
+
+    #[test]
+    fn a_patch_is_a_diff_and_nothing_else_is() {
+        let args = |json: serde_json::Value| Json::new(&json);
+        let patch = args(serde_json::json!({ "path": "/a", "old_content": "x", "new_content": "y" }));
+        let told = diff("file_patch", &patch).map(|diff| (diff.path, diff.old_text, diff.new_text));
+        assert_eq!(told, Some(("/a".to_owned(), Some("x".to_owned()), "y".to_owned())));
+        assert_eq!(diff("file_write", &patch), None);
+        for broken in [serde_json::json!({ "path": "/a" }), serde_json::json!([1]), serde_json::json!(null)] {
+            assert_eq!(diff("file_patch", &args(broken)), None);
         }
     }
 

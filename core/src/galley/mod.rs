@@ -67,7 +67,7 @@ mod members;
 mod status;
 
 pub use bridge::Bridge;
-pub use classify::{GATED, NEVER_EVERYWHERE, args_preview, hint, result_preview, risk, runtime_error};
+pub use classify::{GATED, NEVER_EVERYWHERE, args_preview, diff, hint, result_preview, risk, runtime_error};
 pub use command::{Decision, HistoryMessage, PET_PORT, Rules};
 pub use desktop::Desktop;
 pub use event::{

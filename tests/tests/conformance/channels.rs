@@ -2,10 +2,14 @@
 
 use std::path::Path;
 
+use agentline_core::acp::Json;
 use agentline_core::acp::client::{Command, Which};
 use agentline_core::acp::{Client, ContentBlock, PermissionOutcome, SessionSetup, client};
 use agentline_core::attach::{AgentInfo, Injection, PromptId, Stop, Target, Turn, presence};
 use agentline_core::control::{Answer, Request};
+use agentline_core::galley::{
+    Bridge, Decision, Desktop, Exit, ExitReason, Ready, ToolStatus, bridge, desktop,
+};
 use agentline_core::subagent::{self, Run};
 use agentline_core::{Address, Open, Tag, attach, control};
 use agentline_tests::scenario::{Cast, Role, Scenario};
@@ -52,6 +56,20 @@ pub(super) const SCENARIOS: &[Scenario] = &[
             Cast::pair(client(dir, Open::Given(0)), Role::<Scripted>::new(start))
         },
         shows: &["ready", "permission_asked", "turn_ended", "closed", "session/new", "session/prompt"],
+    },
+    Scenario {
+        name: "galley: a host and a runner over a socket",
+        cast: |_| Cast::pair(host(), runner()),
+        shows: &[
+            "ready",
+            "approval_asked",
+            "tool_started",
+            "run_ended",
+            "closed",
+            "told",
+            "decided",
+            "shutdown",
+        ],
     },
     Scenario {
         name: "subagent: one task, one child, one result",
@@ -155,4 +173,37 @@ fn config(open: Open) -> client::Config {
 
 fn prompt(text: &str) -> Command {
     Command::Prompt { tag: Tag(2), session: "s-1".into(), prompt: vec![ContentBlock::text(text)] }
+}
+
+/// Says one thing, allows what it is asked for, and leaves.
+fn host() -> Role<Desktop> {
+    let message = Box::new(desktop::Message::text("go"));
+    let (approval, decision) = ("appr_000000000001".to_owned(), Decision::AllowOnce);
+    Role::new(desktop::Config::new(Open::Given(0)))
+        .at("ready", [desktop::Command::Say { tag: Tag(1), message }])
+        .at("approval_asked", [desktop::Command::Decide { approval, decision }])
+        .at("run_ended", [desktop::Command::Close])
+}
+
+/// Uses one tool, and is done.
+fn runner() -> Role<Bridge> {
+    let (run, tag) = (bridge::RunKey::from_number(1), Tag(1));
+    let (tool, args, reason) = ("code_run".to_owned(), Json::new(&()), String::new());
+    let (status, result) = (ToolStatus::Success, "42".to_owned());
+    let end = bridge::RunEnd {
+        reason: ExitReason::new(&Exit::Done),
+        final_content: "done".to_owned(),
+        telemetry: None,
+        question: None,
+    };
+    let (turn, end) = (Box::default(), Box::new(end));
+    Role::new(bridge::Config::on_stdio("s-1", Ready::default()))
+        .at("told", [bridge::Command::CallTool { run, tag, tool, args, reason }])
+        .at(
+            "decided",
+            [
+                bridge::Command::EndTool { tag, status, result, elapsed_ms: 1 },
+                bridge::Command::EndRun { run, turn, end },
+            ],
+        )
 }

@@ -5,6 +5,7 @@
 
 mod bridge;
 mod captures;
+mod cuts;
 mod desktop;
 mod worlds;
 

@@ -57,6 +57,14 @@ impl Config {
 #[serde(transparent)]
 pub struct RunKey(pub(super) u64);
 
+impl RunKey {
+    /// The run of that number, from 1 on: for whoever scripts a runner or reads a trace.
+    #[must_use]
+    pub const fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 /// Names a request of the desktop until it is answered.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]
