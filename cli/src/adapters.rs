@@ -1,6 +1,6 @@
 //! Agents that speak ACP through an adapter only: what people call them, and how to get one.
 
-use agentline_core::discovery::command_line;
+use crate::words::command_line;
 
 /// An adapter.
 pub(crate) struct Adapter {

@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use agentline_core::discovery::{Language, Manifest, Origin, Reason, Report, Settings, command_line};
-use agentline_core::problem::{Kind, Phase, Problem};
+use crate::words::{Kind, Language, Phase, Problem, command_line};
+use agentline_core::discovery::{Manifest, Origin, Reason, Report, Settings};
 use agentline_core::{Change, Store};
 use agentline_os::look;
 use serde::Serialize;
@@ -40,24 +40,24 @@ pub(crate) fn run(verb: &Agent, global: Global, notes: &Notes) -> Result<ExitCod
 /// Rows on stdout, and nothing else; what is wrong goes to stderr.
 fn list(report: &Report, verbose: bool, language: Language, format: Format, notes: &Notes) -> ExitCode {
     if format == Format::Json {
-        let lines = report.lines(language).enumerate();
+        let lines = language.lines(report).enumerate();
         return output::print(&lines.map(|(at, entry)| line(&entry, at == 0)).collect::<String>());
     }
     let mut text = match columns(io::stdout()) {
         Some(columns) if !report.agents.is_empty() => table(report, language, columns),
-        Some(_) | None => report.rows(language),
+        Some(_) | None => language.rows(report),
     };
     if verbose {
-        for line in report.explain(language) {
+        for line in language.explain(report) {
             text += &format!("  {line}\n");
         }
     }
     let printed = output::print(&text);
     if report.agents.is_empty() {
-        notes.line(&report.nothing_found(language));
+        notes.line(&language.nothing_found(report));
     }
     for problem in &report.problems {
-        notes.line(&problem.text(language));
+        notes.line(&format!("✗ {}", language.problem(problem)));
     }
     printed
 }
@@ -69,7 +69,7 @@ fn table(report: &Report, language: Language, columns: usize) -> String {
         Language::Chinese => ["ID", "名称", "来源", "状态", "命令"],
     };
     let mut rows = vec![header.map(str::to_owned)];
-    rows.extend(report.agents.iter().map(|agent| agent.cells(language)));
+    rows.extend(report.agents.iter().map(|agent| language.cells(agent)));
     output::table(&rows, columns)
 }
 
@@ -91,7 +91,7 @@ fn show(id: &str, format: Format) -> Result<ExitCode, Problem> {
     let shown = Shown {
         id: &agent.id,
         name: &agent.name,
-        origin: agent.origin.word(Language::English),
+        origin: Language::English.origin(agent.origin),
         enabled: agent.enabled,
         command: agent.launch.as_ref().map(agentline_core::discovery::Launch::argv),
         env: settings.env_names(&agent.id).collect(),
@@ -100,7 +100,7 @@ fn show(id: &str, format: Format) -> Result<ExitCode, Problem> {
     if format == Format::Json {
         return Ok(output::print(&object("agent", &shown)));
     }
-    let [id, name, origin, state, command] = agent.cells(Language::English);
+    let [id, name, origin, state, command] = Language::English.cells(agent);
     let mut text =
         format!("id       {id}\nname     {name}\norigin   {origin}\nstate    {state}\ncommand  {command}\n");
     if !shown.env.is_empty() {
@@ -135,7 +135,7 @@ fn add(id: &str, name: Option<&str>, command: &[String]) -> Result<String, Probl
             .unwrap_or_default(),
     };
     let store = manifest.add(&found.discovery.folders).map_err(|reason| {
-        let problem = usage(reason.text(Language::English));
+        let problem = usage(Language::English.reason(&reason));
         if reason == Reason::BadId {
             problem.hint(again(&slug(id)))
         } else if let Reason::ReservedId { .. } = reason {
@@ -147,7 +147,7 @@ fn add(id: &str, name: Option<&str>, command: &[String]) -> Result<String, Probl
     let Change::Put { bytes, .. } = &store.change else { return Err(usage("nothing to write")) };
     let report = look::with_manifest(&found.discovery, &store.path, bytes.expose());
     if let Some(problem) = report.problems.iter().find(|problem| problem.file == store.path) {
-        let why = problem.reason.text(Language::English);
+        let why = Language::English.reason(&problem.reason);
         let words = ["agentline", "agent", "add", id, "--", "/path/to/program"].map(str::to_owned);
         let hint = command_line(&[&words[..], args].concat());
         return Err(usage(format!("{id} is not added: {why}")).hint(hint));
@@ -176,7 +176,7 @@ pub(crate) fn absolute(program: &str) -> Result<String, Problem> {
 fn remove(id: &str) -> Result<String, Problem> {
     let found = find::look(None)?;
     let folders = &found.discovery.folders;
-    let store = Manifest::remove(id, folders).map_err(|reason| usage(reason.text(Language::English)))?;
+    let store = Manifest::remove(id, folders).map_err(|reason| usage(Language::English.reason(&reason)))?;
     if !store.path.exists() {
         let problem = not_found(format!("there is no {}", store.path.display()));
         let is_here = found.agent(id).is_ok();

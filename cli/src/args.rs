@@ -104,7 +104,7 @@ Examples:
 
 Exit codes:
   0 completed  1 failed  2 usage  3 no such agent  5 agent trouble
-  6 refused by --permission fail  7 needs a login  124 a clock expired
+  6 a permission was refused  7 needs a login  124 a clock expired
   130 cancelled
 
 However it ends, the agent's process group is gone afterwards, even if agentline is killed. Tools that left
@@ -178,6 +178,9 @@ pub(crate) enum Runtime {
 /// Which agent, where it works, and what it gets.
 #[derive(Debug, Args)]
 pub(crate) struct Child {
+    /// All that the agent writes to standard error, and not its first lines only
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
     /// The agent's command, instead of --agent
     #[arg(last = true, value_name = "CMD", conflicts_with = "agent")]
     pub(crate) command: Vec<OsString>,

@@ -4,14 +4,15 @@
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::Duration;
 
 use agentline_blocking::Driver;
 use agentline_core::acp::client::Timeouts;
-use agentline_core::check::{self, Line};
-use agentline_core::discovery::{Environment, Language, inherited};
-use agentline_core::problem::{Kind, Phase, Problem};
+use agentline_core::check::{passed, plan};
+use agentline_core::discovery::{Environment, inherited};
 use agentline_core::subagent::{Command, Event, Outcome, Run};
+use agentline_core::trace::Masks;
 use agentline_core::{SpawnSpec, Stderr};
 
 use crate::agents::absolute;
@@ -23,8 +24,9 @@ use crate::output::{Json, News, Notes, Out, Screen, Sink, line};
 use crate::plan::{self, DEMO};
 use crate::prompt::usage;
 use crate::scratch::Scratch;
-use crate::show::nothing;
 use crate::signals::Signals;
+use crate::words::check::{self, Line};
+use crate::words::{Ended, Kind, Language, Odd, Phase, Problem, Subject, Verb, problem};
 
 /// Checks it. Whatever keeps the agent from being used is a result, and so is a signal.
 pub(crate) fn run(args: &Check, global: Global, notes: &Notes) -> ExitCode {
@@ -37,7 +39,7 @@ pub(crate) fn run(args: &Check, global: Global, notes: &Notes) -> ExitCode {
             .map_err(|error| Problem::new(Phase::Spawn, Kind::Internal, error.to_string()))
     });
     if let Err(problem) = done {
-        sheet.tell(Event::Finished(Box::new(nothing(Outcome::Error, Some(problem)))));
+        sheet.end(&Ended::nothing(Outcome::Error, Some(problem)));
     }
     sheet.exit_code()
 }
@@ -48,7 +50,7 @@ fn drive(agent: SpawnSpec, args: &Check, sheet: &mut Sheet, notes: &Notes) -> io
     // A signal must not end us while the folder is there.
     let signals = Signals::catch()?;
     let folder = Scratch::new()?;
-    let mut config = check::plan(agent, folder.path(), args.prompt.as_deref());
+    let mut config = plan(agent, folder.path(), args.prompt.as_deref());
     config.client.timeouts = Timeouts {
         initialize: Some(args.init_timeout),
         session: Some(args.session_timeout),
@@ -91,17 +93,23 @@ const LEAVE: Duration = Duration::from_millis(500);
 struct Agent {
     id: Option<String>,
     spec: SpawnSpec,
+    /// What its manifest says that nobody may be shown.
+    masks: Rc<Masks>,
 }
 
 /// The agent that is meant, as the hub would start it. One that is switched off can be checked all the same.
 fn choose(args: &Check) -> Result<Agent, Problem> {
     let ours = inherited(std::env::vars_os());
     match (args.id.as_deref(), &*args.command) {
-        (Some(DEMO), _) => {
-            Ok(Agent { id: Some(DEMO.into()), spec: spec(plan::ourselves()?, &["demo-agent".into()], ours) })
-        }
+        (Some(DEMO), _) => Ok(Agent {
+            id: Some(DEMO.into()),
+            spec: spec(plan::ourselves()?, &["demo-agent".into()], ours),
+            masks: Rc::default(),
+        }),
         (Some(id), _) => installed(id, ours),
-        (None, [program, args @ ..]) => Ok(Agent { id: None, spec: spec(absolute(program)?, args, ours) }),
+        (None, [program, args @ ..]) => {
+            Ok(Agent { id: None, spec: spec(absolute(program)?, args, ours), masks: Rc::default() })
+        }
         (None, []) => Err(usage("no agent")),
     }
 }
@@ -112,7 +120,8 @@ fn installed(id: &str, ours: Environment) -> Result<Agent, Problem> {
     let launch = found.launch(agent)?;
     let mut env = launch.environment(ours.clone());
     found.discovery.settings.lay_over(&agent.id, &mut env, &ours);
-    Ok(Agent { id: Some(agent.id.clone()), spec: spec(&launch.found.program, &launch.args, env) })
+    let masks = Rc::new(Masks::new(&plan::secrets_of(launch)));
+    Ok(Agent { id: Some(agent.id.clone()), spec: spec(&launch.found.program, &launch.args, env), masks })
 }
 
 fn spec(program: impl Into<OsString>, args: &[String], env: Environment) -> SpawnSpec {
@@ -129,6 +138,9 @@ fn spec(program: impl Into<OsString>, args: &[String], env: Environment) -> Spaw
 struct Sheet<'a> {
     form: Form,
     notes: &'a Notes,
+    command: Vec<String>,
+    odd: Odd,
+    masks: Rc<Masks>,
     /// Of the result, once that is printed.
     code: Option<u8>,
 }
@@ -138,7 +150,6 @@ enum Form {
     Objects {
         json: Json,
         id: Option<String>,
-        command: Vec<String>,
         /// The next object is the first one.
         first: bool,
     },
@@ -148,51 +159,71 @@ impl<'a> Sheet<'a> {
     fn new(format: Format, language: Language, agent: Option<&Agent>, notes: &'a Notes) -> Self {
         let argv = |agent: &Agent| -> Vec<String> {
             let argv = std::iter::once(&agent.spec.program).chain(&agent.spec.args);
-            argv.map(|word| word.to_string_lossy().into_owned()).collect()
+            argv.map(|word| agent.masks.text(&word.to_string_lossy()).into_owned()).collect()
         };
+        let masks = agent.map(|agent| Rc::clone(&agent.masks)).unwrap_or_default();
+        let advice = Advice { masks: Rc::clone(&masks), ..Advice::default() };
         let form = match format {
             Format::Text => Form::Lines(Out::default(), language),
             Format::Json => Form::Objects {
-                json: Json::new(notes.clone(), true, &Advice::default()),
+                json: Json::new(notes.clone(), true, &advice),
                 id: agent.and_then(|agent| agent.id.clone()),
-                command: agent.map(argv).unwrap_or_default(),
                 first: true,
             },
         };
-        Self { form, notes, code: None }
+        Self {
+            form,
+            notes,
+            command: agent.map(argv).unwrap_or_default(),
+            odd: Odd::default(),
+            masks,
+            code: None,
+        }
     }
 
     /// Prints what happened. Nothing follows the result.
     fn tell(&mut self, event: Event) {
-        if self.code.is_some() {
-            return;
+        match (event, &mut self.form) {
+            _ if self.code.is_some() => {}
+            (Event::Finished(finished), _) => {
+                let about = Subject { name: "the agent", command: &self.command, verb: Verb::Check };
+                let problem =
+                    finished.error.as_ref().map(|failed| problem(failed, about).masked(&self.masks));
+                self.end(&Ended { finished: *finished, problem, unasked: false });
+            }
+            (Event::Noticed(notice), Form::Lines(..)) => self.odd.add(&notice),
+            (event, Form::Lines(out, language)) => out.write(&check::text(&event, *language)),
+            (Event::Ready(ready), Form::Objects { json, id, first }) => {
+                let said = Line::check(id.as_deref(), &self.command, &ready);
+                json.write(&line(&said, std::mem::take(first)));
+            }
+            (Event::Noticed(notice), Form::Objects { json, first, .. }) => {
+                json.noticed(&notice, std::mem::take(first));
+            }
+            (event, Form::Objects { json, .. }) => json.told(event),
         }
-        if let Event::Finished(finished) = &event {
-            // An id that means several agents is a wrong command line.
-            let is_wrong = finished
-                .error
-                .as_ref()
-                .is_some_and(|problem| (problem.kind, problem.phase) == (Kind::Usage, Phase::Discovery));
-            self.code = Some(if is_wrong { 2 } else { check::exit_code(finished) });
-        }
+    }
+
+    /// Prints the result.
+    fn end(&mut self, ended: &Ended) {
+        // An id that means several agents is a wrong command line.
+        let is_wrong = |problem: &Problem| (problem.kind, problem.phase) == (Kind::Usage, Phase::Discovery);
+        self.code = Some(match &ended.problem {
+            Some(problem) if is_wrong(problem) => 2,
+            Some(_) | None => u8::from(!passed(&ended.finished)),
+        });
+        let odd = self.odd.take();
         match &mut self.form {
             Form::Lines(out, language) => {
-                out.write(&check::text(&event, *language));
-                if let Event::Finished(finished) = event
-                    && out.flush().is_ok()
-                    && !check::passed(&finished)
-                {
-                    self.notes.line(check::failure(&finished, *language).trim_end());
+                out.write(&check::ended(&ended.finished, *language));
+                if out.flush().is_ok() {
+                    let failure = check::failure(ended, &self.command, *language);
+                    let odd = odd.map(|text| self.masks.text(&text).into_owned());
+                    odd.into_iter().chain(failure).for_each(|text| self.notes.line(&text));
                 }
             }
-            Form::Objects { json, id, command, first } => {
-                if let Event::Ready(ready) = event {
-                    json.write(&line(&Line::check(id.as_deref(), command, &ready), std::mem::take(first)));
-                } else if let Event::Finished(finished) = event {
-                    json.write(&line(&Line::result(&finished), std::mem::take(first)));
-                } else {
-                    json.told(event);
-                }
+            Form::Objects { json, first, .. } => {
+                json.write(&line(&Line::result(ended), std::mem::take(first)));
             }
         }
     }

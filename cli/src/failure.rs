@@ -1,26 +1,35 @@
 //! What went wrong, in the words of this command line: the cause, and a line that can be pasted.
 
 use std::fmt::Write;
-use std::time::Duration;
+use std::rc::Rc;
 
-use agentline_core::discovery::command_line;
-use agentline_core::problem::{Kind, Phase, Problem};
+use agentline_core::subagent::{By, Decision, Finished, Verdict};
+use agentline_core::trace::Masks;
 
-use crate::output::{In, Paint, plain, span};
+use crate::output::{In, Paint, Start, plain, span};
+use crate::words::{Ended, Kind, Phase, Problem, Subject, Verb, command_line, problem};
 
 /// A problem of a command that runs no agent.
 pub(crate) fn explain(problem: &Problem, paint: Paint) -> String {
-    Advice::default().explain(problem, "the agent", None, false, paint)
+    Advice::default().explain(problem, false, paint)
 }
 
 /// What can be said about a run beyond what the core knows of it.
 #[derive(Debug, Default)]
 pub(crate) struct Advice {
     pub(crate) whose: Whose,
-    /// Names of variables that the agent did not get.
-    pub(crate) withheld: Vec<String>,
+    /// The command that runs the agent.
+    pub(crate) verb: Verb,
+    /// What it starts.
+    pub(crate) start: Start,
     /// Who decides about permissions, when that is no person.
     pub(crate) policy: &'static str,
+    /// Nobody chose that policy: there was nobody to ask.
+    pub(crate) by_default: bool,
+    /// All that the agent writes to standard error is wanted.
+    pub(crate) verbose: bool,
+    /// What nobody may be shown.
+    pub(crate) masks: Rc<Masks>,
     /// Our own command line, after the program.
     pub(crate) words: Vec<String>,
 }
@@ -41,30 +50,36 @@ impl Advice {
         matches!(self.whose, Whose::Demo | Whose::Fallback(_))
     }
 
-    /// Puts the next step of this very command line into the problem.
-    pub(crate) fn improve(&self, problem: &mut Problem) {
-        let names = self.missed(problem);
-        if !names.is_empty() {
-            problem.hint = Some(self.again_with(&names));
-        }
+    /// The end of a run or a turn, with what is to be said about it.
+    pub(crate) fn ended(&self, finished: Finished) -> Ended {
+        let problem = finished.error.as_ref().map(|failed| self.improved(problem(failed, self.subject())));
+        let refused = |asked: &Decision| asked.by == By::Policy && asked.decision != Verdict::Allowed;
+        let unasked = self.by_default && finished.permissions.iter().any(refused);
+        Ended { finished, problem, unasked }
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        let Start { name, command, .. } = &self.start;
+        Subject { name, command: command.as_deref().unwrap_or_default(), verb: self.verb }
+    }
+
+    /// With the next step of this very command line.
+    pub(crate) fn improved(&self, problem: Problem) -> Problem {
+        let names = self.missed(&problem);
+        let problem = if names.is_empty() { problem } else { problem.hint(self.again_with(&names)) };
+        problem.masked(&self.masks)
     }
 
     /// The problem for people. `stderr`: whether what the agent wrote there has not been seen yet.
-    pub(crate) fn explain(
-        &self,
-        problem: &Problem,
-        name: &str,
-        took: Option<Duration>,
-        stderr: bool,
-        paint: Paint,
-    ) -> String {
-        let message = match problem.message.strip_prefix("the agent") {
-            Some(rest) => format!("{name}{rest}"),
-            None => problem.message.clone(),
-        };
-        let mut text = format!("{} {}", In(paint.bad, "✗"), plain(&message));
-        if let (Kind::Exited | Kind::Signalled, Some(took)) = (problem.kind, took) {
-            let _ = write!(text, " after {}", span(took));
+    pub(crate) fn explain(&self, problem: &Problem, stderr: bool, paint: Paint) -> String {
+        let mut text = format!("{} {}", In(paint.bad, "✗"), plain(&problem.message));
+        if let (Kind::Exited | Kind::Signalled, Some(lived)) = (problem.kind, problem.lived) {
+            let _ = write!(text, " after {}", span(lived));
+        }
+        if let (Phase::Spawn | Phase::Initialize, Some(command), Whose::Theirs) =
+            (problem.phase, &self.start.command, &self.whose)
+        {
+            let _ = write!(text, "\n  command: {}", plain(&command_line(command)));
         }
         if let Some(tail) = problem.stderr_tail.as_deref().filter(|_| stderr) {
             let lines: Vec<&str> = tail.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -112,7 +127,8 @@ impl Advice {
         }
         let said = [Some(&problem.message), problem.stderr_tail.as_ref()];
         let names = |name: &&str| said.into_iter().flatten().any(|text| text.contains(*name));
-        let all = || self.withheld.iter().map(String::as_str).filter(|name| !name.starts_with("AGENTLINE_"));
+        let all =
+            || self.start.withheld.iter().map(String::as_str).filter(|name| !name.starts_with("AGENTLINE_"));
         let named: Vec<&str> = all().filter(names).collect();
         if named.is_empty() && login { all().collect() } else { named }
     }
@@ -124,7 +140,8 @@ impl Advice {
         let given = names.iter().flat_map(|name| ["-e", name]);
         let before = std::iter::once("agentline").chain(before.iter().map(String::as_str));
         let words = before.chain(given).chain(after.iter().map(String::as_str));
-        words.map(quoted).collect::<Vec<_>>().join(" ")
+        // First masked, then quoted: quotes spell a secret in yet another way.
+        words.map(|word| quoted(&self.masks.text(word))).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -147,30 +164,38 @@ const LONG: usize = 200;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn advice(withheld: &[&str]) -> Advice {
-        Advice {
+        let start = Start {
             withheld: withheld.iter().map(|name| (*name).to_owned()).collect(),
+            command: Some(["./my-agent", "--acp"].map(Into::into).into()),
+            ..Start::default()
+        };
+        Advice {
+            start,
             words: ["run", "fix it", "--", "./my-agent", "--acp"].map(Into::into).into(),
             ..Advice::default()
         }
     }
 
-    fn told(advice: &Advice, mut problem: Problem) -> String {
-        advice.improve(&mut problem);
-        advice.explain(&problem, "my-agent", Some(Duration::from_millis(200)), true, Paint::default())
+    fn told(advice: &Advice, problem: Problem) -> String {
+        advice.explain(&advice.improved(problem), true, Paint::default())
     }
 
     #[test]
     fn a_missing_variable_is_named_with_a_line_to_paste() {
         let mut problem =
-            Problem::new(Phase::Initialize, Kind::Exited, "the agent exited during initialize with code 3");
+            Problem::new(Phase::Initialize, Kind::Exited, "my-agent exited during initialize with code 3");
+        problem.lived = Some(Duration::from_millis(200));
         problem.stderr_tail = Some("Error: GEMINI_API_KEY is not set\n".into());
         assert_eq!(
             told(&advice(&["GEMINI_API_KEY", "MONKEY"]), problem),
             "\
 ✗ my-agent exited during initialize with code 3 after 0.2 s
+  command: ./my-agent --acp
   stderr: Error: GEMINI_API_KEY is not set
   withheld from the agent, by name: GEMINI_API_KEY
   try: agentline run -e GEMINI_API_KEY \"fix it\" -- ./my-agent --acp"
@@ -188,6 +213,19 @@ mod tests {
         );
         let text = told(&advice(&[]), login().hint("log in by hand"));
         assert!(text.ends_with("\n  try: log in by hand"), "{text}");
+    }
+
+    #[test]
+    fn g3_a_secret_is_not_in_the_line_to_paste() {
+        let secret = "it's a $ecret";
+        let mut advice = advice(&["A_KEY"]);
+        advice.masks = Rc::new(Masks::new(&[secret.as_bytes().to_vec().into()]));
+        advice.words.splice(1..1, ["-e".into(), format!("B_KEY={secret}")]);
+        let mut login = Problem::new(Phase::Session, Kind::NeedsLogin, format!("no account for {secret}"));
+        login.stderr_tail = Some(format!("B_KEY={secret}"));
+        let text = told(&advice, login);
+        assert!(!text.contains("ecret\"") && !text.contains("$ecret"), "{text}");
+        assert!(text.contains("B_KEY=‹secret 1›"), "{text}");
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use crate::words::{Kind, Language, Phase, Problem, command_line};
 use agentline_core::discovery::{
-    self, Discovery, Folders, Language, Launch, Registry, Report, Settings, Skip, Unfound, command_line,
+    self, Discovery, Folders, Launch, Registry, Report, Settings, Skip, Unfound,
 };
-use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_os::file;
 
 use crate::adapters::{self, Adapter};
@@ -91,8 +91,8 @@ impl Found {
         // What is wrong with its folder is wrong with it.
         let concerns = |broken: &Path| broken == file || file.parent() == Some(broken);
         if let Some(broken) = self.report.problems.iter().find(|problem| concerns(&problem.file)) {
-            let why = broken.text(Language::English);
-            return missing(format!("the manifest of {id} does not count: {}", why.trim_start_matches("✗ ")))
+            let why = Language::English.problem(broken);
+            return missing(format!("the manifest of {id} does not count: {why}"))
                 .hint("agentline agent list");
         }
         if let Some(adapter) = adapters::of(id) {
@@ -102,7 +102,7 @@ impl Found {
         let skipped: Vec<&Skip> = self.skips(id).collect();
         if let Some(Skip::File { path, why }) = skipped.iter().find(|skip| matches!(skip, Skip::File { .. }))
         {
-            let why = why.text(Language::English);
+            let why = Language::English.unfit(why);
             return missing(format!("the agent {id} is passed over: {} {why}", path.display()))
                 .hint("agentline agent list -v");
         }

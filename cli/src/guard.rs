@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use agentline_core::problem::Problem;
+use crate::words::Problem;
 use agentline_os::guardian;
 
 use crate::output::Notes;

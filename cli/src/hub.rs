@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
+use crate::words::{Kind, Phase, Problem};
 use agentline_blocking::{Driver, Handle};
 use agentline_core::control::client::{Command, Config, Event};
 use agentline_core::control::{Answer, Client, Failure, Fault, Request, galley_socket};
-use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_core::rpc::Json;
 use agentline_core::{Address, Cause, OpenError, Refused, Tag};
 use clap::{Args, Subcommand};

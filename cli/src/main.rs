@@ -24,13 +24,14 @@ mod scratch;
 mod show;
 mod signals;
 mod trace;
+mod words;
 mod workspace;
 
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use agentline_core::problem::Problem;
+use crate::words::Problem;
 use anstream::{AutoStream, ColorChoice};
 use clap::CommandFactory;
 use clap::error::ErrorKind;

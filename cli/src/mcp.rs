@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use crate::words::Problem;
 use agentline_core::acp::session::{McpHttp, McpServer, McpStdio, Pair};
 use agentline_core::discovery::Position;
-use agentline_core::problem::Problem;
 use serde_json::{Map, Value};
 
 use crate::prompt::{TEXT, of_file, read};

@@ -6,8 +6,8 @@
 use std::error::Error as _;
 use std::ffi::OsString;
 
-use agentline_core::discovery::command_line;
-use agentline_core::problem::Problem;
+use crate::words::Problem;
+use crate::words::command_line;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, Error, Parser};
 

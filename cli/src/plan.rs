@@ -5,13 +5,13 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::time::Duration;
 
+use crate::words::Problem;
 use agentline_core::acp::client::{self, Timeouts};
 use agentline_core::acp::content::ContentBlock;
 use agentline_core::acp::session::{
     ClientCapabilities, ClientSessions, Implementation, McpServer, OptionTypes, SessionSetup, Setting,
 };
-use agentline_core::discovery::Environment;
-use agentline_core::problem::Problem;
+use agentline_core::discovery::{Environment, Launch};
 use agentline_core::subagent::env::{Scrubbed, scrub};
 use agentline_core::subagent::{Allow, Choice, Config, Policy};
 use agentline_core::{Graces, Open, Secret, SpawnSpec, Stderr};
@@ -35,7 +35,7 @@ pub(crate) struct Task {
 pub(crate) struct Plan {
     pub(crate) config: Config,
     pub(crate) whose: Whose,
-    /// What no trace may show.
+    /// What nobody may be shown.
     pub(crate) secrets: Vec<Secret<Vec<u8>>>,
 }
 
@@ -49,6 +49,8 @@ struct Agent {
     /// What it inherits, and the names of what it does not.
     env: Environment,
     withheld: Vec<OsString>,
+    /// What its manifest says beside that.
+    secrets: Vec<Secret<Vec<u8>>>,
 }
 
 impl Task {
@@ -58,11 +60,18 @@ impl Task {
         Ok(Self { prompt: prompt::prompt(args, notes)?, mcp_servers, variables })
     }
 
+    /// What nobody may be shown, as far as it is known before anything was looked at.
+    pub(crate) fn secrets(&self) -> Vec<Secret<Vec<u8>>> {
+        let pairs = self.mcp_servers.iter().flat_map(McpServer::pairs);
+        let pairs = pairs.map(|pair| pair.value.expose().as_bytes().to_vec().into());
+        self.variables.secrets().chain(pairs).collect()
+    }
+
     /// Looks at the workspace and for the agent. `start` is filled in as far as it gets.
     pub(crate) fn plan(self, args: &Run, start: &mut Start) -> Result<Plan, Problem> {
-        let Spawn { spec, whose, mut secrets, spellings } = spawn(&args.child, self.variables, start)?;
-        let pairs = self.mcp_servers.iter().flat_map(McpServer::pairs);
-        secrets.extend(pairs.map(|pair| pair.value.expose().as_bytes().to_vec().into()));
+        let mut secrets = self.secrets();
+        let Spawn { spec, whose, secrets: more, spellings } = spawn(&args.child, self.variables, start)?;
+        secrets.extend(more);
         let setup =
             SessionSetup { mcp_servers: self.mcp_servers, ..SessionSetup::in_directory(start.cwd.clone()) };
         let timeouts = Timeouts {
@@ -90,7 +99,7 @@ impl Task {
 pub(crate) struct Spawn {
     pub(crate) spec: SpawnSpec,
     pub(crate) whose: Whose,
-    /// What no trace may show.
+    /// What nobody may be shown of what the agent is given.
     pub(crate) secrets: Vec<Secret<Vec<u8>>>,
     /// Other spellings of the workspace.
     pub(crate) spellings: Vec<String>,
@@ -100,12 +109,13 @@ pub(crate) struct Spawn {
 pub(crate) fn spawn(args: &Child, variables: Variables, start: &mut Start) -> Result<Spawn, Problem> {
     let Workspace { path: cwd, spellings } = Workspace::of(args.cwd.as_deref())?;
     start.cwd = cwd.to_string_lossy().into_owned();
-    let Agent { id, name, whose, program, args, mut env, withheld } = choose(args)?;
+    let Agent { id, name, whose, program, args, mut env, withheld, mut secrets } = choose(args)?;
     start.agent = id;
     start.name = name;
     let argv = std::iter::once(&program).chain(&args);
     start.command = Some(argv.map(|word| word.to_string_lossy().into_owned()).collect());
 
+    secrets.extend(variables.secrets());
     let Variables { given, removed, .. } = variables;
     for name in &removed {
         env.remove(name);
@@ -117,7 +127,6 @@ pub(crate) fn spawn(args: &Child, variables: Variables, start: &mut Start) -> Re
     let is_given = |name: &OsStr| given.iter().any(|(over, _)| over == name);
     let withheld = withheld.iter().filter(|name| !is_given(name));
     start.withheld = withheld.map(|name| name.to_string_lossy().into_owned()).collect();
-    let secrets = given.iter().map(|(_, value)| value.as_encoded_bytes().to_vec().into()).collect();
     env.extend(given.into_iter().map(|(name, value)| (name, value.into())));
     let inside = start.agent.as_deref().unwrap_or(&start.name);
     env.insert(INSIDE.into(), OsString::from(inside).into());
@@ -145,7 +154,8 @@ fn choose(args: &Child) -> Result<Agent, Problem> {
         let Scrubbed { env, withheld } = scrub(std::env::vars_os(), []);
         let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
         let (program, args, env) = (program.clone(), rest.to_vec(), env.into_iter().collect());
-        return Ok(Agent { id: None, name, whose: Whose::Theirs, program, args, env, withheld });
+        let whose = Whose::Theirs;
+        return Ok(Agent { id: None, name, whose, program, args, env, withheld, secrets: Vec::new() });
     }
     let named =
         args.agent.clone().or_else(|| std::env::var("AGENTLINE_AGENT").ok().filter(|id| !id.is_empty()));
@@ -172,6 +182,7 @@ fn installed(found: &Found, id: &str) -> Result<Agent, Problem> {
         program: launch.found.program.clone().into(),
         args: launch.args.iter().map(OsString::from).collect(),
         withheld: withheld.into_iter().filter(|name| !env.contains_key(name)).collect(),
+        secrets: secrets_of(launch),
         env,
     })
 }
@@ -186,7 +197,13 @@ fn demo(whose: Whose) -> Result<Agent, Problem> {
         args: vec!["demo-agent".into()],
         env: env.into_iter().collect(),
         withheld,
+        secrets: Vec::new(),
     })
+}
+
+/// The values that a manifest gives its agent.
+pub(crate) fn secrets_of(launch: &Launch) -> Vec<Secret<Vec<u8>>> {
+    launch.env.values().map(|value| value.expose().as_bytes().to_vec().into()).collect()
 }
 
 /// The program that the demo agent is part of.

@@ -8,9 +8,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use crate::words::{Kind, Phase, Problem};
+use agentline_core::Secret;
 use agentline_core::acp::ContentBlock;
 use agentline_core::acp::content::{EmbeddedResource, ImageContent, Resource};
-use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_os::file;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -87,6 +88,11 @@ pub(crate) struct Variables {
 }
 
 impl Variables {
+    /// The values, which nobody may be shown.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = Secret<Vec<u8>>> {
+        self.given.iter().map(|(_, value)| value.as_encoded_bytes().to_vec().into())
+    }
+
     /// Says what may not be as it was meant.
     pub(crate) fn warn(&self, notes: &Notes) {
         for name in &self.unset {

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
-use agentline_core::problem::{Kind, Phase, Problem};
+use crate::words::{Kind, Phase, Problem, Verb};
 use agentline_core::subagent::{Command, Event, Policy, Run};
-use agentline_core::trace::{Recording, Tap, Tapped, Traced};
+use agentline_core::trace::{Masks, Recording, Tap, Tapped, Traced};
 
 use crate::args::{self, Format, Global};
 use crate::ask::Asker;
@@ -38,11 +38,18 @@ pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<Exi
         task.variables.warn(notes);
     }
     let mut start = Start::unknown(&args.child);
+    let known = task.secrets();
     let plan = task.plan(args, &mut start);
+    let masks = Rc::new(Masks::new(plan.as_ref().map_or(&known, |plan| &plan.secrets)));
+    start.mask(&masks);
     let advice = Rc::new(Advice {
         whose: plan.as_ref().map(|plan| plan.whose.clone()).unwrap_or_default(),
-        withheld: start.withheld.clone(),
+        verb: Verb::Run,
+        start: start.clone(),
         policy: about(args.permission),
+        by_default: args.permission.is_none(),
+        verbose: args.child.verbose,
+        masks,
         words: std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),
     });
     let screen: Box<dyn Screen> = match global.format() {

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
-use agentline_core::problem::Problem;
-use agentline_core::subagent::{Event, Finished, Outcome};
+use agentline_core::subagent::{Event, Outcome};
 
 use crate::ask::Asker;
 use crate::failure::Advice;
 use crate::output::{EXPIRED, Notes, Screen, Settled, Sink, Start, unwritten};
+use crate::words::{Ended, Problem};
 
 /// What is shown, and how far it is.
 pub(crate) struct Show {
@@ -59,13 +59,13 @@ impl Show {
 
     /// The run came to nothing before anything was started.
     pub(crate) fn failed(&mut self, problem: Problem) {
-        self.finished(nothing(Outcome::Error, Some(problem)));
+        self.ended(&Ended::nothing(Outcome::Error, Some(self.advice.improved(problem))));
     }
 
     pub(crate) fn told(&mut self, event: Event) {
         match (event, &self.stage) {
             (Event::Started(peer), _) => self.started(peer.pid),
-            (Event::Finished(finished), _) => self.finished(*finished),
+            (Event::Finished(finished), _) => self.ended(&self.advice.ended(*finished)),
             // The child may have more to say while it goes, but it is no part of the answer.
             (event @ Event::Stderr(_), Stage::Over(_)) => self.screen.told(event),
             (_, Stage::Over(_)) => {}
@@ -135,26 +135,10 @@ impl Show {
         }
     }
 
-    fn finished(&mut self, mut finished: Finished) {
+    fn ended(&mut self, ended: &Ended) {
         // There is no result without a start.
         self.started(None);
-        if let Some(problem) = &mut finished.error {
-            self.advice.improve(problem);
-        }
-        self.stage = Stage::Over(finished.exit_code());
-        self.screen.finished(&finished, self.began.elapsed());
-    }
-}
-
-/// The result of a run in which nothing happened.
-pub(crate) fn nothing(outcome: Outcome, error: Option<Problem>) -> Finished {
-    Finished {
-        outcome,
-        stop_reason: None,
-        output: String::new(),
-        output_truncated: false,
-        permissions: Vec::new(),
-        usage: None,
-        error,
+        self.stage = Stage::Over(ended.exit_code());
+        self.screen.finished(ended, self.began.elapsed());
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use agentline_core::problem::Problem;
+use crate::words::Problem;
 use agentline_os::file;
 
 use crate::prompt::of_file;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use agentline_core::problem::Problem;
+use crate::words::Problem;
 
 use crate::prompt::usage;
 

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::acp::client::{self, Answer, Client, Failure, TurnEnded, Which};
 use crate::acp::session::SessionSetup;
-use crate::acp::{ContentBlock, Fault, Notice, PermissionOutcome, RequestKey, SessionId, Update};
+use crate::acp::{ContentBlock, Fault, PermissionOutcome, RequestKey, SessionId, Update};
 use crate::attach::presence::Attachment;
 use crate::attach::server::{self, Server, Why};
 use crate::attach::{self, Injection, PromptId, Stop};
@@ -182,7 +182,7 @@ impl Machine for Chat {
 
     fn new(now: Now, config: Config) -> Self {
         let Config { client, setup, policy, attach, limits } = config;
-        let evidence = Evidence::of(&client.open);
+        let evidence = Evidence::of(&client);
         let mut chat = Self {
             client: Nest::of((), Client::new(now, client)),
             server: Nest::default(),
@@ -207,6 +207,7 @@ impl Machine for Chat {
             Input::Link(link, heard) => {
                 let of_agent = self.client.handle(now, link, heard);
                 if let (true, Heard::Opened(peer)) = (of_agent, heard) {
+                    self.evidence.started(now.mono);
                     self.say(subagent::Event::Started(peer));
                 } else if !of_agent {
                     self.server.handle(now, link, heard);
@@ -360,6 +361,7 @@ impl Chat {
                 let session = session.clone();
                 let cancel = client::Command::Cancel { session: session.clone() };
                 self.client.command(now, &(), cancel)?;
+                self.turn.cancelled();
                 Ok(session)
             }
             State::Connecting | State::Opening => Err(Refused::NotReady),
@@ -398,7 +400,7 @@ impl Chat {
             Agent::Text(text) => {
                 self.turn.heard(&text);
                 if is_answer(&text) {
-                    self.answer.add(&text.text);
+                    self.answer.add(&text.text, text.message.as_ref());
                 }
                 self.say(subagent::Event::Text(text));
             }
@@ -406,6 +408,7 @@ impl Chat {
                 if let Update::ToolCall(_) = updated.update {
                     self.answer.take();
                 }
+                self.turn.updated(&updated);
                 self.say(subagent::Event::Updated(updated));
             }
             Agent::PermissionAsked(asked) => {
@@ -426,9 +429,7 @@ impl Chat {
             Agent::TurnEnded(ended) => self.turn_ended(now, *ended),
             Agent::Stderr(text) => self.say(subagent::Event::Stderr(text)),
             Agent::Noticed(notice) => {
-                if let Notice::BadLine { start, .. } = &*notice {
-                    self.evidence.bad_line.get_or_insert_with(|| start.clone());
-                }
+                self.evidence.noticed(&notice);
                 self.say(subagent::Event::Noticed(notice));
             }
             Agent::Closed(closed) => self.closed(now, closed),
@@ -461,7 +462,7 @@ impl Chat {
             Err(Failure::Disconnected) => return self.lose(now, Phase::Prompt, Failure::Disconnected),
             Err(failure) => Ending::failed(self.evidence.failure(Phase::Prompt, &failure)),
         };
-        let (answer, _) = self.answer.take();
+        let answer = self.answer.take().text;
         self.tell_server(now, outside(&ending, answer));
         self.end_turn(ending);
         if let State::Running(session) | State::Cancelling(session) = &self.state {
@@ -472,7 +473,7 @@ impl Chat {
     /// The connection is over without our doing. The result waits for the child's end.
     fn lose(&mut self, now: Now, phase: Phase, failure: Failure) {
         if !matches!(self.state, State::Leaving(_) | State::Over) {
-            self.leave(now, Some(Lost { phase, failure }));
+            self.leave(now, Some(Lost { phase, failure, at: now.mono }));
         }
     }
 
@@ -491,18 +492,16 @@ impl Chat {
     }
 
     fn closed(&mut self, now: Now, closed: Box<Closed<Fault>>) {
-        let failure = Failure::Disconnected;
+        let lose = |phase| Some(Lost { phase, failure: Failure::Disconnected, at: now.mono });
         let lost = match std::mem::replace(&mut self.state, State::Over) {
             State::Leaving(lost) => lost,
-            State::Connecting => Some(Lost { phase: Phase::Initialize, failure }),
-            State::Opening => Some(Lost { phase: Phase::Session, failure }),
-            State::Idle(_) | State::Running(_) | State::Cancelling(_) | State::Over => {
-                Some(Lost { phase: Phase::Prompt, failure })
-            }
+            State::Connecting => lose(Phase::Initialize),
+            State::Opening => lose(Phase::Session),
+            State::Idle(_) | State::Running(_) | State::Cancelling(_) | State::Over => lose(Phase::Prompt),
         };
         if let Some(lost) = lost {
             let ending = Ending::failed(self.evidence.end(&lost, &closed));
-            let (answer, _) = self.answer.take();
+            let answer = self.answer.take().text;
             self.tell_server(now, outside(&ending, answer));
             self.end_turn(ending);
         }
@@ -542,14 +541,16 @@ impl Chat {
 /// How a turn ended, for those who attached.
 fn outside(ending: &Ending, answer: String) -> server::Command {
     let stop = match (ending.outcome, ending.stop_reason.as_deref()) {
-        (Outcome::Aborted, _) => return server::Command::TurnEnded(attach::Turn::cancelled()),
+        (Outcome::Aborted | Outcome::Rejected, _) => {
+            return server::Command::TurnEnded(attach::Turn::cancelled());
+        }
         (Outcome::Completed, _) => Stop::EndTurn,
         (Outcome::Refusal, _) => Stop::Refusal,
         (Outcome::MaxTokens, _) => Stop::MaxTokens,
         (Outcome::Error, Some("max_turn_requests")) => Stop::MaxTurnRequests,
         (Outcome::Error, _) => {
-            let why = ending.error.as_ref().map_or("the turn failed", |problem| &problem.message);
-            return server::Command::TurnFailed { why: why.to_owned(), answer: Some(answer) };
+            let why = ending.error.as_ref().map_or_else(|| "the turn failed".to_owned(), ToString::to_string);
+            return server::Command::TurnFailed { why, answer: Some(answer) };
         }
     };
     server::Command::TurnEnded(attach::Turn::ended(stop, Some(answer)))

@@ -42,6 +42,8 @@ pub struct Link {
     /// Bytes of the outstanding write.
     in_flight: Option<usize>,
     rung: Rung,
+    /// How far the teardown was when the child ended.
+    exit_rung: Rung,
     stderr: Vec<u8>,
     graces: Graces,
     write: usize,
@@ -153,6 +155,7 @@ impl Link {
             outbox: Outbox::default(),
             in_flight: None,
             rung: Rung::Own,
+            exit_rung: Rung::Own,
             stderr: Vec::new(),
             graces: graces.clone(),
             write: limits.write,
@@ -421,7 +424,7 @@ impl Link {
         };
         let failed = if let Phase::Closed(failed) = self.phase { failed } else { None };
         let stderr_tail = String::from_utf8_lossy(&self.stderr).into_owned();
-        Obituary { failed, exit, rung: self.rung, group, stderr_tail }
+        Obituary { failed, exit, exit_rung: self.exit_rung, rung: self.rung, group, stderr_tail }
     }
 
     fn opened<E>(&mut self, now: Now, peer: Peer, out: &mut Outputs<E>) -> Report<'static> {
@@ -493,6 +496,7 @@ impl Link {
             return;
         }
         self.life = Life::Exited(exit, Search::Unasked);
+        self.exit_rung = self.rung;
         if self.inbound == Inbound::Open {
             self.inbound = self.draining(now);
         }

@@ -1,35 +1,128 @@
-//! One shape for everything that goes wrong: which phase, what kind, why, and what to try next. It is
-//! what each channel tells its application, and what `error` is in every JSON object of the command line.
+//! Why something came to nothing, as data: the cause, what was being done, and what is known of the agent's end.
+//! How that is put into words is up to whoever shows it.
+
+use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::{Exit, OpenError};
+use crate::acp::session::{AuthMethod, Unsettable};
+use crate::acp::{Fault, Notice, StopReason};
+use crate::machine::{Exit, OpenError, Refused};
+use crate::rpc::RpcError;
 
-/// An error as people and programs are shown it.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, thiserror::Error)]
+/// A run or a turn that failed.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[error("{message}")]
-pub struct Problem {
-    /// What sort of failure.
-    pub kind: Kind,
+pub struct Failed {
     /// What was being done.
     pub phase: Phase,
-    /// The cause, in a sentence.
-    pub message: String,
-    /// What to try next.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-    /// Whether the same again may go through.
-    pub retryable: bool,
-    /// Whether the words of the prompt were delivered: saying them again may do their work twice.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub prompt_sent: bool,
-    /// How the agent's process ended, if that is part of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Why it failed.
+    pub cause: RootCause,
+    /// How the agent's process ended, unless our own signals ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_exit: Option<AgentExit>,
+    /// How long the agent had run when it was lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lived: Option<Duration>,
     /// The end of what the agent wrote to standard error.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr_tail: Option<String>,
+}
+
+/// The first fact that explains a failure.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum RootCause {
+    /// The agent could not be started.
+    Unopened(OpenError),
+    /// The agent is gone. `None`: its output has ended, and nothing is known of an end of its own.
+    Gone(Option<Exit>),
+    /// The agent speaks something else.
+    NotAcp(Foreign),
+    /// The agent speaks another version of the protocol.
+    WrongVersion(u16),
+    /// A clock ran out.
+    TimedOut {
+        /// Which.
+        clock: Clock,
+        /// Its value, where that is known.
+        after: Option<Duration>,
+        /// The first peculiarity of the agent: it may be what was waited for, in another form.
+        saw: Option<Box<Notice>>,
+    },
+    /// The agent wants a login first.
+    NeedsLogin {
+        /// In its words.
+        error: RpcError,
+        /// The ways that it offers.
+        methods: Vec<AuthMethod>,
+    },
+    /// The agent answered with an error.
+    Rpc(RpcError),
+    /// The agent takes no such value for a setting.
+    BadValue {
+        /// In its words.
+        error: RpcError,
+        /// The values that it offers.
+        values: Vec<String>,
+    },
+    /// A setting has no place, or not that value.
+    Unsettable(Unsettable),
+    /// The agent knows no such session.
+    UnknownSession(RpcError),
+    /// The agent's answer makes no sense.
+    Unreadable(String),
+    /// The agent broke the protocol.
+    Fault(Fault),
+    /// The agent ended the turn by a word that stands for no success.
+    Stopped(StopReason),
+    /// What was asked for cannot be done.
+    Impossible(Refused),
+    /// The agent has no session there.
+    NoSession {
+        /// The workspace.
+        cwd: String,
+    },
+    /// The policy ends the run with the first permission that is refused.
+    Rejected {
+        /// What was to be permitted.
+        title: String,
+    },
+    /// We cancelled or left.
+    Cancelled,
+    /// Nobody drives the machine any more.
+    Undriven,
+}
+
+/// What an agent speaks instead of ACP.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Foreign {
+    /// Lines that are no messages; the beginning of the first.
+    Wrote(String),
+    /// What it is sent.
+    Echo,
+    /// JSON-RPC, without the method `initialize`.
+    NoInitialize,
+    /// Messages in other frames than lines.
+    Framing(String),
+}
+
+/// The clocks that end a run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// For the handshake.
+    Initialize,
+    /// For each request that opens or sets up a session.
+    Session,
+    /// For one turn.
+    Turn,
+    /// For the silence of the agent during a turn.
+    Silence,
+    /// For the whole run.
+    Run,
 }
 
 /// How the agent's process ended.
@@ -45,7 +138,6 @@ pub enum AgentExit {
 /// What was being done.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Phase {
     /// Looking for an agent.
     Discovery,
@@ -70,7 +162,6 @@ pub enum Phase {
 /// What sort of failure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Kind {
     /// Nothing of that name.
     NotFound,
@@ -106,52 +197,75 @@ pub enum Kind {
     Internal,
 }
 
-impl Problem {
-    /// A problem with no more than a sentence.
+impl Failed {
+    /// A failure of which nothing is known but its cause.
     #[must_use]
-    pub fn new(phase: Phase, kind: Kind, message: impl Into<String>) -> Self {
-        let retryable = matches!(kind, Kind::Timeout | Kind::Busy | Kind::Unreachable);
-        Self {
-            kind,
-            phase,
-            message: message.into(),
-            hint: None,
-            retryable,
-            prompt_sent: false,
-            agent_exit: None,
-            stderr_tail: None,
+    pub const fn new(phase: Phase, cause: RootCause) -> Self {
+        Self { phase, cause, agent_exit: None, lived: None, stderr_tail: None }
+    }
+
+    /// What sort of failure.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.cause.kind()
+    }
+
+    /// Whether the same again may go through.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        self.kind().is_retryable()
+    }
+}
+
+/// The bare fact, for a peer or a log. What people are told is up to whoever tells it.
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            RootCause::Rpc(error)
+            | RootCause::BadValue { error, .. }
+            | RootCause::UnknownSession(error)
+            | RootCause::NeedsLogin { error, .. } => f.write_str(&error.message),
+            RootCause::Unopened(error) => error.fmt(f),
+            RootCause::Gone(Some(Exit::Code(code))) => write!(f, "the agent exited with code {code}"),
+            RootCause::Gone(Some(Exit::Signal(signal))) => write!(f, "signal {signal} ended the agent"),
+            RootCause::Gone(Some(Exit::Unknown) | None) => f.write_str("the agent is gone"),
+            RootCause::WrongVersion(version) => write!(f, "the agent speaks version {version} of ACP"),
+            RootCause::TimedOut { clock, .. } => write!(f, "a clock ran out: {clock:?}"),
+            RootCause::Unsettable(why) => why.fmt(f),
+            RootCause::Unreadable(why) => f.write_str(why),
+            RootCause::Fault(fault) => fault.fmt(f),
+            RootCause::Stopped(reason) => f.write_str(reason.as_str()),
+            RootCause::Impossible(refused) => refused.fmt(f),
+            RootCause::NoSession { cwd } => write!(f, "no session in {cwd}"),
+            RootCause::Rejected { title } => write!(f, "not permitted: {title}"),
+            RootCause::NotAcp(_) => f.write_str("the agent does not speak ACP"),
+            RootCause::Cancelled => f.write_str("cancelled"),
+            RootCause::Undriven => f.write_str("nobody drives it any more"),
         }
     }
+}
 
-    /// With something to try next.
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
+impl std::error::Error for Failed {}
 
-    /// The words were delivered, so it is not to be tried again unseen.
+impl RootCause {
+    /// What sort of failure.
     #[must_use]
-    pub const fn prompt_sent(mut self) -> Self {
-        self.prompt_sent = true;
-        self.retryable = false;
-        self
-    }
-
-    /// The exit code of a command that ends with it.
-    #[must_use]
-    pub const fn exit_code(&self) -> u8 {
-        match (self.kind, self.phase) {
-            (Kind::Usage, _) | (_, Phase::Usage) => 2,
-            (Kind::Cancelled, _) => 130,
-            (Kind::Timeout, _) => 124,
-            (Kind::NeedsLogin, _) => 7,
-            (Kind::NotFound, Phase::Discovery | Phase::Session) => 3,
-            (_, Phase::Connect) => 4,
-            (Kind::Refused, _) => 6,
-            (_, Phase::Spawn | Phase::Initialize)
-            | (Kind::Exited | Kind::Signalled | Kind::NotAcp | Kind::WrongVersion | Kind::Protocol, _) => 5,
-            _ => 1,
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Unopened(error) => Kind::of_open(*error),
+            Self::Gone(Some(Exit::Signal(_))) => Kind::Signalled,
+            Self::Gone(_) => Kind::Exited,
+            Self::NotAcp(_) => Kind::NotAcp,
+            Self::WrongVersion(_) => Kind::WrongVersion,
+            Self::TimedOut { .. } => Kind::Timeout,
+            Self::NeedsLogin { .. } => Kind::NeedsLogin,
+            Self::Rpc(_) | Self::BadValue { .. } | Self::Stopped(_) => Kind::Rpc,
+            Self::Unreadable(_) | Self::Fault(_) => Kind::Protocol,
+            Self::Impossible(Refused::NotOffered(_)) | Self::Unsettable(_) => Kind::Usage,
+            Self::NoSession { .. } | Self::UnknownSession(_) => Kind::NotFound,
+            Self::Rejected { .. } => Kind::Refused,
+            Self::Cancelled => Kind::Cancelled,
+            Self::Impossible(_) | Self::Undriven => Kind::Internal,
         }
     }
 }
@@ -169,6 +283,12 @@ impl AgentExit {
 }
 
 impl Kind {
+    /// Whether the same again may go through.
+    #[must_use]
+    pub const fn is_retryable(self) -> bool {
+        matches!(self, Self::Timeout | Self::Busy | Self::Unreachable)
+    }
+
     /// The kind of a link that could not be opened.
     #[must_use]
     pub const fn of_open(error: OpenError) -> Self {

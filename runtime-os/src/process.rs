@@ -93,7 +93,7 @@ pub(crate) fn spawn(spec: &SpawnSpec) -> Result<Spawned, OpenError> {
         become_image(&mut command, image, post.map(|post| Ear::clone(&post.ear)));
         command.spawn()
     });
-    let mut process = spawned?;
+    let mut process = spawned.map_err(|error| unspawned(error, &spec.cwd, &program))?;
     let (stdin, stdout, stderr) = (process.stdin.take(), process.stdout.take(), process.stderr.take());
     let child = Child::new(process);
     let pipes = || {
@@ -108,6 +108,18 @@ pub(crate) fn spawn(spec: &SpawnSpec) -> Result<Spawned, OpenError> {
     // On failure the child goes as it came: dropped, killed and reaped.
     let (stdin, stdout, stderr, exit) = pipes().map_err(|error| spawn_error(errno(&error)))?;
     Ok(Spawned { child, stdin, stdout, stderr, exit })
+}
+
+/// Why there is no child. What was there when it was looked for may be gone by now, and the system has one number for
+/// all of it.
+fn unspawned(error: OpenError, cwd: &Path, program: &Path) -> OpenError {
+    if error != OpenError::NoInterpreter {
+        return error;
+    }
+    if !can_enter(cwd) {
+        return OpenError::BadDirectory;
+    }
+    executable(program).err().unwrap_or(error)
 }
 
 /// Whether a child can work there.
@@ -291,5 +303,19 @@ mod tests {
         let ended = wait_in_a_thread(child.group).unwrap();
         assert_eq!(fs::File::from(ended).read(&mut [0]).unwrap(), 0);
         assert_eq!((child.reap(), child.reap()), (Some(Exit::Code(3)), None));
+    }
+
+    #[test]
+    fn c6_what_went_away_between_the_look_and_the_start_is_named() {
+        let (here, gone) = (Path::new("/"), Path::new("/no/such/folder"));
+        let shell = Path::new("/bin/sh");
+        for (cwd, program, why) in [
+            (gone, shell, OpenError::BadDirectory),
+            (here, gone, OpenError::NotFound),
+            (here, Path::new("/etc"), OpenError::NotExecutable),
+            (here, shell, OpenError::NoInterpreter),
+        ] {
+            assert_eq!(unspawned(OpenError::NoInterpreter, cwd, program), why);
+        }
     }
 }

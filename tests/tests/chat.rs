@@ -4,7 +4,7 @@ use std::path::Path;
 
 use agentline_core::attach::{Answer, Canceller, Failure, Stop, Turn, canceller};
 use agentline_core::chat::Command;
-use agentline_core::problem::Kind;
+use agentline_core::problem::{Kind, Phase};
 use agentline_core::rpc::RpcError;
 use agentline_core::subagent::{Outcome, Policy};
 use agentline_core::{Machine, Refused};
@@ -46,7 +46,7 @@ fn whoever_attached_gets_the_text_after_the_last_tool_call() {
     let (_, heard) = room.caller("tool PONG");
     assert_eq!(room.news(), ["» tool PONG", "looking", "tool look", "PONG", "Completed"]);
     assert_eq!(answer(&heard), ended("PONG"));
-    assert_eq!(room.finished()[0].output, "lookingPONG");
+    assert_eq!(room.finished()[0].output, "looking\nPONG");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_turn_that_fails_is_not_the_end() {
     let mut room = Room::quiet(Policy::Ask, true);
     let (_, heard) = room.caller("fail");
     assert!(matches!(heard.borrow().answers[..], [Err(Failure::TurnFailed { answer: None, .. })]));
-    assert_eq!(room.finished()[0].error.as_ref().map(|problem| problem.kind), Some(Kind::Rpc));
+    assert_eq!(room.finished()[0].error.as_ref().map(|failed| failed.kind()), Some(Kind::Rpc));
     room.types("say on");
     assert_eq!(room.finished()[1].outcome, Outcome::Completed);
 }
@@ -239,7 +239,7 @@ fn an_agent_that_cannot_be_started_leaves_nothing_behind() {
     room.world.run();
     let finished = room.finished();
     assert_eq!(finished.len(), 1);
-    assert_eq!(finished[0].error.as_ref().map(|problem| problem.exit_code()), Some(5));
+    assert_eq!(finished[0].error.as_ref().map(|failed| failed.phase), Some(Phase::Spawn));
     assert!(room.files().is_empty() && room.begun().is_empty() && room.closed() == 1);
 }
 

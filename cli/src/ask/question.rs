@@ -7,6 +7,7 @@ use agentline_core::acp::{
 };
 
 use crate::output::{In, Notes, Paint, Tools, label, merge, plain};
+use crate::words::command_line;
 
 /// What was typed in answer.
 #[derive(Debug, Eq, PartialEq)]
@@ -230,7 +231,7 @@ fn command(input: &Json) -> Option<String> {
     }
     match serde_json::from_str(input.get()).ok()? {
         Input { command: Command::Line(line) } => Some(line),
-        Input { command: Command::Words(words) } => Some(agentline_core::discovery::command_line(&words)),
+        Input { command: Command::Words(words) } => Some(command_line(&words)),
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::io;
 
+use crate::words::{Kind, Phase, Problem};
 use agentline_blocking::{Driver, Handle};
 use agentline_core::Cause;
 use agentline_core::attach::caller::{self, Caller};
 use agentline_core::attach::client::{self, Failure};
 use agentline_core::attach::{Answer, Target};
-use agentline_core::problem::{Kind, Phase, Problem};
 
 use crate::prompt::usage;
 
@@ -67,12 +67,12 @@ impl Call {
     pub(super) fn answer(mut self) -> Result<Answer, Problem> {
         while let Some(news) = self.next() {
             match news {
-                News::Answered(answer) => return answer.map_err(|failure| failure.problem()),
+                News::Answered(answer) => return answer.map_err(|failure| Problem::from(&failure)),
                 News::Refused(problem) => return Err(problem),
                 News::Sent | News::Cancelled(_) => {}
             }
         }
-        Err(Cause::Gone.problem())
+        Err(Problem::from(&Cause::Gone))
     }
 }
 

@@ -9,13 +9,12 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::words::{Problem, command_line};
 use agentline_blocking::Driver;
 use agentline_core::Cause;
 use agentline_core::attach::canceller::{self, Canceller};
 use agentline_core::attach::client::{self, Failure};
 use agentline_core::attach::{Answer, Session, Target};
-use agentline_core::discovery::command_line;
-use agentline_core::problem::Problem;
 use agentline_core::rpc::to_json;
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -137,7 +136,7 @@ fn load(target: &Target, format: Format) -> Result<ExitCode, Problem> {
                 format!("session  {}\ncwd      {}\nbusy     {busy}\n", plain(session_id), plain(cwd))
             }
         })),
-        Answer::Turn(_) | Answer::Done {} => Err(Failure::Unreadable.problem()),
+        Answer::Turn(_) | Answer::Done {} => Err(Problem::from(&Failure::Unreadable)),
     }
 }
 
@@ -153,5 +152,5 @@ fn done(format: Format) -> ExitCode {
 fn cancel(target: &Target) -> Result<(), Problem> {
     let config = canceller::Config { target: target.clone(), session: None };
     let driver = Driver::<Canceller>::new(config).map_err(|error| internal(&error))?;
-    driver.last().unwrap_or(Err(Failure::Closed(Cause::Gone))).map_err(|failure| failure.problem())
+    driver.last().unwrap_or(Err(Failure::Closed(Cause::Gone))).map_err(|failure| Problem::from(&failure))
 }

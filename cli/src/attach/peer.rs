@@ -6,10 +6,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::words::{Kind, Phase, Problem};
 use agentline_core::attach::files::{TokenFile, live_dir, token_file};
 use agentline_core::attach::presence::{Liveness, NotFound, Record, Transport};
 use agentline_core::attach::{Limits, Target};
-use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_core::{Address, OpenError, Secret};
 use rustix::fs::OFlags;
 use rustix::io::Errno;

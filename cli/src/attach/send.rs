@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::words::{Kind, Phase, Problem};
 use agentline_blocking::Handle;
 use agentline_core::Cause;
 use agentline_core::attach::caller::{self, Caller};
 use agentline_core::attach::client::{self, Failure};
 use agentline_core::attach::{Answer, Stop, Turn};
-use agentline_core::problem::{Kind, Phase, Problem};
 use clap::Args;
 use serde::Serialize;
 
@@ -57,7 +57,7 @@ pub(super) fn say(send: &Send, global: Global, notes: &Notes) -> Result<ExitCode
             News::Sent if shows_waiting => notes.busy("waiting for the end of the turn"),
             News::Sent => {}
             News::Cancelled(Err(failure)) if shown.is_none() => {
-                notes.line(&format!("! not cancelled: {}", plain(&failure.problem().message)));
+                notes.line(&format!("! not cancelled: {}", plain(&Problem::from(&failure).message)));
             }
             News::Cancelled(_) => {}
             News::Refused(problem) => return Err(problem),
@@ -201,7 +201,7 @@ impl Told {
             (Failure::Closed(Cause::Left), 1..) => {
                 Problem::new(Phase::Connect, Kind::Cancelled, "we left before anything was said")
             }
-            (failure, _) => failure.problem(),
+            (failure, _) => failure.into(),
         };
         let (outcome, code) = if problem.kind == Kind::Cancelled {
             ("aborted", left.code().max(1))

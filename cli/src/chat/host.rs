@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::words::{Kind, Phase, Problem};
 use agentline_core::attach::presence::Record;
 use agentline_core::attach::{AgentInfo, Limits, files, server};
-use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_core::trust::Untrusted;
 
 use crate::attach::leftovers;

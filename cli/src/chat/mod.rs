@@ -17,14 +17,14 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::words::{Kind, Phase, Problem, Verb};
 use agentline_blocking::{Driver, Handle};
 use agentline_core::acp::client::Timeouts;
 use agentline_core::acp::session::{McpServer, SessionSetup};
 use agentline_core::attach::server::Why;
 use agentline_core::chat::{Chat, Command, Config, Event, Limits, Source};
-use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_core::subagent::{self, Finished, Policy};
-use agentline_core::trace::{Recording, Tap, Tapped, Traced};
+use agentline_core::trace::{Masks, Recording, Tap, Tapped, Traced};
 use agentline_core::{Refused, Secret};
 
 use crate::args::{Child, Format, Global, Permission, duration};
@@ -94,10 +94,13 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         variables.warn(notes);
     }
     let mut start = Start::unknown(&args.child);
-    let Spawn { spec, whose, mut secrets, .. } = plan::spawn(&args.child, variables, &mut start)?;
+    let known = Masks::new(&variables.secrets().collect::<Vec<_>>());
+    let Spawn { spec, whose, mut secrets, .. } =
+        plan::spawn(&args.child, variables, &mut start).map_err(|problem| problem.masked(&known))?;
     let pairs = mcp_servers.iter().flat_map(McpServer::pairs);
     secrets.extend(pairs.map(|pair| pair.value.expose().as_bytes().to_vec().into()));
-    let withheld = start.withheld.clone();
+    let masks = Rc::new(Masks::new(&secrets));
+    start.mask(&masks);
 
     let attach = host::attach(args.attachable, &start.cwd)?;
     let timeouts = Timeouts {
@@ -120,8 +123,12 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
     });
     let advice = Rc::new(Advice {
         whose: if let Whose::Fallback(_) = whose { Whose::Demo } else { whose },
-        withheld: withheld.clone(),
+        verb: Verb::Chat,
+        start: start.clone(),
         policy: plan::about(args.permission),
+        by_default: args.permission.is_none(),
+        verbose: args.child.verbose,
+        masks,
         words: std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),
     });
     guard::arm(notes);
@@ -129,7 +136,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
 
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
     let edits = is_terminal && is_clever() && global.format() == Format::Text;
-    let (keyboard, notes) = match edits.then(|| Keyboard::keys(notes, kept(&withheld, secrets))) {
+    let (keyboard, notes) = match edits.then(|| Keyboard::keys(notes, kept(&start.withheld, secrets))) {
         Some(Ok(both)) => both,
         Some(Err(_)) | None => (Keyboard::lines(notes), notes.clone()),
     };
@@ -319,16 +326,14 @@ impl Talk {
         }
     }
 
-    fn finished(&mut self, mut finished: Finished) {
+    fn finished(&mut self, finished: Finished) {
         // There is no result without a start.
         self.started(None);
-        if let Some(problem) = &mut finished.error {
-            self.advice.improve(problem);
-        }
+        let ended = self.advice.ended(finished);
         if self.patient || self.code == 0 {
-            self.code = finished.exit_code();
+            self.code = ended.exit_code();
         }
-        self.screen.finished(&finished, self.began.elapsed());
+        self.screen.finished(&ended, self.began.elapsed());
         self.desk.rest();
     }
 }

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
+use crate::words::{Kind, Phase, Problem};
 use agentline_blocking::{Driver, Given, Handle};
 use agentline_core::Tag;
 use agentline_core::acp::agent::{Command, Config, Event, Prompted, Reply, Requested, TurnKey, Wanted};
@@ -21,7 +22,6 @@ use agentline_core::acp::session::{
     SessionMode, SessionModes, SessionState,
 };
 use agentline_core::acp::{Agent, ContentBlock, Json, SessionId};
-use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_core::rpc::RpcError;
 use serde_json::json;
 

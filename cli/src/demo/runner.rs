@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use crate::words::{Kind, Phase, Problem};
 use agentline_blocking::{Driver, Given, Handle};
 use agentline_core::acp::Json;
 use agentline_core::galley::bridge::{Command, Config, Event, Prompt, Reply, RunEnd, RunKey, Turn, Verdict};
@@ -13,7 +14,6 @@ use agentline_core::galley::{
     AskUser, Bridge, Exit, ExitReason, Llm, PROTOCOL_VERSION, Ready, SystemMessage, Telemetry, ToolStatus,
     Variant, runtime_error,
 };
-use agentline_core::problem::{Kind, Phase, Problem};
 use agentline_core::{Refused, Tag};
 use serde_json::{Value, json};
 

@@ -1,28 +1,34 @@
 //! For programs: one object a line, and nothing else on stdout.
 
 use std::io;
+use std::rc::Rc;
 use std::time::Duration;
 
 use agentline_core::acp::client::{Moment, Ready, Text};
 use agentline_core::acp::session::{ConfigOption, SessionModes};
 use agentline_core::acp::update::{Chunk, Plan, PlanEntry, Speaker, ToolCall, ToolCallUpdate, Usage};
-use agentline_core::acp::{ContentBlock, SessionId, Update};
+use agentline_core::acp::{ContentBlock, Notice, SessionId, Update};
 use agentline_core::attach::presence::Attachment;
 use agentline_core::chat;
 use agentline_core::rpc::to_json;
-use agentline_core::subagent::{Decision, Event, Finished};
+use agentline_core::subagent::{Decision, Decisions, Event, Outcome};
+use agentline_core::trace::Masks;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::foreign::Foreign;
 use super::notes::Notes;
 use super::out::Out;
 use super::{Screen, Start};
 use crate::failure::Advice;
+use crate::words::{Ended, Problem, notice};
 
 /// Objects on stdout; what the agent writes to stderr goes on to ours.
 pub(crate) struct Json {
     out: Out,
     notes: Notes,
+    foreign: Foreign,
+    masks: Rc<Masks>,
     quiet: bool,
     /// Part of the result.
     warnings: Vec<String>,
@@ -60,7 +66,14 @@ impl Json {
         if let Some(steps) = advice.next_steps().filter(|_| !quiet) {
             notes.line(&format!("◦ demo agent (built in: no model, no key); try: {}", steps.join(" · ")));
         }
-        Self { out: Out::default(), notes, quiet, warnings: Vec::new() }
+        Self {
+            out: Out::default(),
+            foreign: Foreign::new(notes.clone(), advice),
+            masks: Rc::clone(&advice.masks),
+            quiet,
+            notes,
+            warnings: Vec::new(),
+        }
     }
 
     /// A whole line of somebody else.
@@ -72,11 +85,22 @@ impl Json {
         self.out.write(&(to_json(line) + "\n"));
     }
 
+    /// Something that nobody understood. It may come first.
+    pub(crate) fn noticed(&mut self, news: &Notice, first: bool) {
+        let message = notice(news);
+        let notice = Line::Notice { kind: news.kind(), message: &self.masks.text(&message) };
+        self.out.write(&line(&notice, first));
+    }
+
     fn text(&mut self, text: Text) {
         let Text { speaker, moment, text, message, .. } = text;
         match (speaker, moment) {
-            (Speaker::Agent, Moment::Turn) => self.line(&Line::Text { text: &text }),
-            (Speaker::Thought, Moment::Turn) => self.line(&Line::Thought { text: &text }),
+            (Speaker::Agent, Moment::Turn) => {
+                self.line(&Line::Text { text: &text, message_id: message.as_deref() });
+            }
+            (Speaker::Thought, Moment::Turn) => {
+                self.line(&Line::Thought { text: &text, message_id: message.as_deref() });
+            }
             // What is not of this turn is no part of the answer.
             (Speaker::Agent | Speaker::Thought | Speaker::User, _) => {
                 let message_id = message.map(|id| (*id).to_owned());
@@ -142,12 +166,12 @@ impl Screen for Json {
             Event::Text(text) => self.text(text),
             Event::Updated(updated) => self.update(updated.moment, &updated.update),
             Event::PermissionDecided(decision) => self.line(&Line::Permission(&decision)),
-            Event::Stderr(text) if !self.quiet => self.notes.foreign(&text),
+            Event::Noticed(news) => self.noticed(&news, false),
+            Event::Stderr(text) if !self.quiet => self.foreign.write(&text),
             Event::Started(_)
             | Event::Line(_)
             | Event::PermissionAsked(_)
             | Event::Stderr(_)
-            | Event::Noticed(_)
             | Event::Finished(_)
             | Event::Closed(_) => {}
         }
@@ -165,10 +189,22 @@ impl Screen for Json {
         self.line(&Line::Listening { socket: &at.attach_socket, peer_id: &at.peer_id });
     }
 
-    fn finished(&mut self, finished: &Finished, took: Duration) {
-        let elapsed_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    fn finished(&mut self, Ended { finished, problem, .. }: &Ended, took: Duration) {
+        self.foreign.end();
         let warnings = std::mem::take(&mut self.warnings);
-        self.line(&Line::Result { finished, elapsed_ms, warnings });
+        self.line(&Line::Result {
+            outcome: finished.outcome,
+            stop_reason: finished.stop_reason.as_deref(),
+            output: &finished.output,
+            output_truncated: finished.output_truncated,
+            messages: finished.messages().collect(),
+            permissions: &finished.permissions,
+            permission_counts: finished.decisions,
+            usage: finished.usage.as_ref(),
+            error: problem.as_ref(),
+            elapsed_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            warnings,
+        });
         // An error comes again with the next flush.
         let _ = self.out.flush_surely();
     }
@@ -203,9 +239,13 @@ enum Line<'a> {
     },
     Text {
         text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message_id: Option<&'a str>,
     },
     Thought {
         text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message_id: Option<&'a str>,
     },
     Tool(&'a ToolCall),
     #[serde(rename = "tool")]
@@ -214,6 +254,11 @@ enum Line<'a> {
         entries: &'a [PlanEntry],
     },
     Permission(&'a Decision),
+    /// Something that nobody understood.
+    Notice {
+        kind: &'static str,
+        message: &'a str,
+    },
     Usage(&'a Usage),
     Update {
         raw: &'a Update,
@@ -224,8 +269,17 @@ enum Line<'a> {
         outcome: &'static str,
     },
     Result {
-        #[serde(flatten)]
-        finished: &'a Finished,
+        outcome: Outcome,
+        stop_reason: Option<&'a str>,
+        output: &'a str,
+        output_truncated: bool,
+        messages: Vec<&'a str>,
+        permissions: &'a [Decision],
+        permission_counts: Decisions,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        usage: Option<&'a agentline_core::acp::Json>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<&'a Problem>,
         elapsed_ms: u64,
         /// What of ours went wrong meanwhile.
         #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -1,5 +1,7 @@
 //! What a run shows: to a person, or to a program.
 
+mod filter;
+mod foreign;
 mod json;
 mod notes;
 mod out;
@@ -10,11 +12,12 @@ mod text;
 mod tools;
 mod wrap;
 
+pub(crate) use filter::{plain, printable};
 pub(crate) use json::{Json, line, object};
 pub(crate) use notes::{Notes, columns, is_clever};
 pub(crate) use out::{EXPIRED, Out, print, unwritten};
 pub(crate) use page::{Foot, Page};
-pub(crate) use paint::{In, Paint, plain, printable, span, table};
+pub(crate) use paint::{In, Paint, span, table};
 pub(crate) use sink::{News, Settled, Sink, Stream};
 pub(crate) use text::Text;
 pub(crate) use tools::{Tools, label, merge};
@@ -24,11 +27,14 @@ use std::time::Duration;
 
 use agentline_core::attach::presence::Attachment;
 use agentline_core::chat::Line;
-use agentline_core::subagent::{Event, Finished};
+use agentline_core::subagent::Event;
+use agentline_core::trace::Masks;
 use serde::Serialize;
 
+use crate::words::Ended;
+
 /// What is started.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Start {
     /// Its id; absent when it was given as a command.
     pub(crate) agent: Option<String>,
@@ -40,6 +46,15 @@ pub(crate) struct Start {
     /// What people call it.
     #[serde(skip)]
     pub(crate) name: String,
+}
+
+impl Start {
+    /// Hides what nobody may be shown: a key may stand in the command line as well.
+    pub(crate) fn mask(&mut self, masks: &Masks) {
+        for word in self.command.iter_mut().flatten() {
+            *word = masks.text(word).into_owned();
+        }
+    }
 }
 
 /// Shows a run: one start, what happens, one result.
@@ -69,7 +84,7 @@ pub(crate) trait Screen {
     fn listening(&mut self, at: &Attachment);
 
     /// The result.
-    fn finished(&mut self, finished: &Finished, took: Duration);
+    fn finished(&mut self, ended: &Ended, took: Duration);
 
     /// Nothing more is there to be shown for now. After an error nobody reads any more.
     fn flush(&mut self) -> io::Result<()>;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::filter::styled;
 use super::page::Page;
 use super::paint::{In, Paint, fit, span};
 use super::sink::{Sink, Stream};
@@ -91,6 +92,11 @@ impl Notes {
         columns(io::stderr()).unwrap_or(PIPE)
     }
 
+    /// Whether somebody looks at it, who may be deceived.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.0.terminal || self.0.page.is_some()
+    }
+
     /// Rows of the terminal, if it is one.
     pub(crate) fn rows(&self) -> Option<usize> {
         rows(io::stderr())
@@ -98,29 +104,26 @@ impl Notes {
 
     /// Whole lines, broken where a terminal ends.
     pub(crate) fn line(&self, text: &str) {
-        self.0.lines(text, false);
+        self.0.lines("", text, false);
     }
 
     /// The same, to be said however far behind the reader is.
     pub(crate) fn last_line(&self, text: &str) {
-        self.0.lines(text, true);
+        self.0.lines("", text, true);
     }
 
     /// A line in the place of what the terminal itself has put there: the echo of Ctrl-C. In a pipe there is
     /// none, and nothing is said.
     pub(crate) fn over(&self, text: &str) {
         match (self.0.erases, self.0.terminal) {
-            (true, _) => self.line(&format!("\r\x1b[K{text}")),
-            (false, true) => self.line(&format!("\n{text}")),
+            (true, _) => self.0.lines("\r\x1b[K", text, false),
+            (false, true) => self.0.lines("\n", text, false),
             (false, false) => {}
         }
     }
 
-    /// What somebody else wrote, as it is.
+    /// What somebody else wrote, as it is: for no terminal.
     pub(crate) fn foreign(&self, text: &str) {
-        if let Some(page) = &self.0.page {
-            return page.lines(&format!("{}\n", text.strip_suffix('\n').unwrap_or(text)));
-        }
         let mut below = self.0.lock();
         if !matches!(below.what, What::Foreign) {
             self.0.clear(&mut below);
@@ -162,7 +165,7 @@ impl Notes {
     /// While nothing arrives, says what is going on.
     pub(crate) fn busy(&self, label: &str) {
         if let Some(page) = &self.0.page {
-            return page.doing(Some(label));
+            return page.doing(Some(&styled(label)));
         }
         if !self.0.erases {
             return;
@@ -174,7 +177,7 @@ impl Notes {
             What::Nothing | What::Busy(_) => {}
         }
         self.0.clear(&mut below);
-        below.what = What::Busy(label.into());
+        below.what = What::Busy(styled(label).into());
         self.0.changed.notify_one();
     }
 
@@ -192,7 +195,8 @@ impl Notes {
     pub(crate) fn question(&self, lines: &[String], call: &str) {
         let mut below = self.0.lock();
         self.0.clear(&mut below);
-        let lines = lines.iter().map(|line| self.0.broken(line) + "\n").collect::<String>();
+        let lines = lines.iter().map(|line| self.0.broken(&styled(line)) + "\n").collect::<String>();
+        let call = &*styled(call);
         self.0.sink.write(Stream::Err, format!("{lines}{call}").as_bytes());
         below.what = What::Question(lines + call, call.into());
         below.shown = self.0.erases;
@@ -219,14 +223,16 @@ impl Shared {
         self.below.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lines(&self, text: &str, surely: bool) {
+    /// `ours` goes in front, and is obeyed.
+    fn lines(&self, ours: &str, text: &str, surely: bool) {
+        let text = &*styled(text);
         if let Some(page) = &self.page {
             let text = wrapped(text, self.width());
-            return page.lines(&format!("{text}\n"));
+            return page.lines(&format!("{ours}{text}\n"));
         }
         let mut below = self.lock();
         self.clear(&mut below);
-        let text = self.broken(text) + "\n";
+        let text = format!("{ours}{}\n", self.broken(text));
         match surely {
             true => self.sink.write_surely(Stream::Err, text.as_bytes()),
             false => self.sink.write(Stream::Err, text.as_bytes()),

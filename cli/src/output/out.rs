@@ -1,9 +1,10 @@
 //! Our stdout: gathered, and never the reason for a panic.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use super::filter::styled;
 use super::notes::Notes;
 use super::page::Page;
 use super::paint::end_of;
@@ -48,6 +49,10 @@ impl Out {
 
     fn hand_over(&mut self, write: impl FnOnce(&Sink, Stream, &[u8])) -> io::Result<()> {
         let sink = Sink::ours();
+        if self.page.is_some() || io::stdout().is_terminal() {
+            let shown = styled(&String::from_utf8_lossy(&self.gathered)).into_owned();
+            self.gathered = shown.into();
+        }
         match &self.page {
             _ if self.gathered.is_empty() => {}
             Some(page) => page.answer(&self.gathered),
@@ -88,6 +93,7 @@ fn broken(text: &str, columns: usize) -> Option<(&str, &str)> {
 /// Writes to stdout, and waits for the reader. One that is gone has read enough.
 pub(crate) fn print(text: &str) -> ExitCode {
     let sink = Sink::ours();
+    let text = if io::stdout().is_terminal() { styled(text) } else { text.into() };
     sink.write_surely(Stream::Out, text.as_bytes());
     sink.settle(None);
     match sink.failure(Stream::Out) {

@@ -13,9 +13,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::filter::plain;
 use super::notes::{LONG, columns, rows, turning};
 use super::out::whole_lines;
-use super::paint::{In, Paint, fit, plain, span, width};
+use super::paint::{In, Paint, fit, span, width};
 use super::sink::{Sink, Stream};
 use super::wrap::wrapped;
 

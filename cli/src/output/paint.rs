@@ -43,26 +43,6 @@ impl<T: Display> Display for In<T> {
     }
 }
 
-/// Text of an agent in a line of ours: it stays on its line, and a terminal has nothing to obey in it.
-pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    if text.contains(is_obeyed) { text.replace(is_obeyed, "\u{fffd}").into() } else { text.into() }
-}
-
-/// Text of an agent on lines of its own, for a terminal that has nothing to obey in it.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    let is_obeyed = |letter: char| is_obeyed(letter) && !matches!(letter, '\n' | '\t');
-    if !text.contains(is_obeyed) {
-        return text.into();
-    }
-    text.replace("\r\n", "\n").replace(is_obeyed, "\u{fffd}").into()
-}
-
-/// What a terminal acts upon instead of showing it, or shows in another place.
-fn is_obeyed(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 /// As much of a text as fits into so many columns.
 pub(crate) fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
@@ -136,13 +116,6 @@ mod tests {
             assert_eq!(fit(text, columns), cut, "{text} {columns}");
         }
         assert_eq!(pad("中", 4), "中  ");
-    }
-
-    #[test]
-    fn a_terminal_has_nothing_to_obey() {
-        assert_eq!(plain("\u{1b}[2Jrm\r\n\u{202e}x"), "\u{fffd}[2Jrm\u{fffd}\u{fffd}\u{fffd}x");
-        assert_eq!(plain("plain 中 🎉"), "plain 中 🎉");
-        assert_eq!(printable("a\r\n\tb\u{1b}]0;x\u{7}\n"), "a\n\tb\u{fffd}]0;x\u{fffd}\n");
     }
 
     #[test]

@@ -4,20 +4,22 @@ use std::io::{self, IsTerminal};
 use std::rc::Rc;
 use std::time::Duration;
 
+use agentline_core::acp::Update;
 use agentline_core::acp::client::{Moment, Ready, Text as Piece};
 use agentline_core::acp::update::{Plan, Speaker, ToolCallUpdate};
-use agentline_core::acp::{Notice, Update};
 use agentline_core::attach::presence::Attachment;
 use agentline_core::chat::{Line, Source};
-use agentline_core::discovery::command_line;
 use agentline_core::subagent::{By, Decision, Event, Finished, Outcome, Verdict};
 
+use super::filter::{plain, printable};
+use super::foreign::Foreign;
 use super::notes::Notes;
 use super::out::Out;
-use super::paint::{In, Paint, fit, pad, plain, printable, span, width};
+use super::paint::{In, Paint, fit, pad, span, width};
 use super::tools::{Ended, Tools};
 use super::{Screen, Start};
 use crate::failure::Advice;
+use crate::words::{Ended as Result, Odd, command_line};
 
 /// A run on a terminal, or in a pipe: the same text.
 pub(crate) struct Text {
@@ -32,8 +34,8 @@ pub(crate) struct Text {
     tools: Tools,
     plan: Vec<String>,
     stderr: Stderr,
-    /// A line was no message, and that was said.
-    warned: bool,
+    foreign: Foreign,
+    odd: Odd,
     /// Nothing once it is over.
     doing: String,
     advice: Rc<Advice>,
@@ -50,7 +52,6 @@ impl Text {
     pub(crate) fn new(notes: Notes, quiet: bool, advice: Rc<Advice>) -> Self {
         Self {
             out: Out::beside(&notes),
-            notes,
             quiet,
             terminal: io::stdout().is_terminal(),
             open_line: false,
@@ -58,8 +59,10 @@ impl Text {
             tools: Tools::default(),
             plan: Vec::new(),
             stderr: Stderr::Kept(String::new()),
-            warned: false,
+            foreign: Foreign::new(notes.clone(), &advice),
+            odd: Odd::default(),
             doing: String::new(),
+            notes,
             advice,
         }
     }
@@ -146,7 +149,7 @@ impl Text {
             }
             Stderr::Passed if !self.quiet => {
                 let _ = self.show();
-                self.notes.foreign(text);
+                self.foreign.write(text);
             }
             Stderr::Passed => {}
         }
@@ -191,13 +194,19 @@ impl Text {
         if self.tools.learn(news) {
             self.end_line();
         }
-        if let Some(Ended { label, failed, took }) = self.tools.ended(&id) {
+        let ended = self.tools.ended(&id);
+        // That it was refused was said.
+        if let Some(Ended { label, failed, why, took, .. }) = ended.filter(|it| !(it.failed && it.refused)) {
             let mark = if failed { In(self.paint().bad, "✗") } else { In(self.paint().good, "✓") };
             let columns = self.notes.columns().saturating_sub(14).max(20);
             let label = pad(&fit(&label, columns), columns.min(LABEL));
             let took = if took >= WORTH_SAYING { span(took) } else { String::new() };
             let line = format!("  {mark} {label}  {}", In(self.paint().dim, took));
             self.note(line.trim_end());
+            if let Some(why) = why.filter(|_| failed) {
+                let line = format!("    {}", plain(&why));
+                self.note(&In(self.paint().dim, fit(&line, self.notes.columns())).to_string());
+            }
         }
         let busy = self.tools.newest().unwrap_or_else(|| "waiting for the agent".into());
         self.busy(&busy);
@@ -222,6 +231,7 @@ impl Text {
 
     fn decided(&mut self, decision: &Decision) {
         self.end_line();
+        self.tools.decided(&decision.tool_call_id, decision.decision == Verdict::Allowed);
         let kind = decision.option_id.as_deref().and_then(|id| {
             decision.options.iter().find(|option| option.option_id == id).map(|option| &option.kind)
         });
@@ -243,18 +253,13 @@ impl Text {
             By::Policy => format!("  {what}: {title}{}", In(paint.dim, self.advice.about_policy())),
             By::Cancel => format!("  {what}: {title}"),
         };
+        if self.quiet && self.advice.by_default && decision.by == By::Policy {
+            // Nobody asked for it, so somebody may look for the reason.
+            let _ = self.show();
+            self.notes.line(&line);
+        }
         self.note(&line);
         self.busy("waiting for the agent");
-    }
-
-    fn noticed(&mut self, notice: &Notice) {
-        if let Notice::BadLine { start, .. } = notice
-            && !std::mem::replace(&mut self.warned, true)
-        {
-            let columns = self.notes.columns().saturating_sub(1);
-            let line = format!("  ! not a message, ignored: {}", plain(start));
-            self.note(&In(self.paint().dim, fit(&line, columns)).to_string());
-        }
     }
 
     fn summary(&self, finished: &Finished) -> String {
@@ -319,7 +324,7 @@ impl Screen for Text {
             },
             Event::PermissionDecided(decision) => self.decided(&decision),
             Event::Stderr(text) => self.stderr(&text),
-            Event::Noticed(notice) => self.noticed(&notice),
+            Event::Noticed(notice) => self.odd.add(&notice),
             Event::Started(_)
             | Event::PermissionAsked(_)
             | Event::SessionOpened(_)
@@ -358,19 +363,27 @@ impl Screen for Text {
         self.note(&In(self.paint().dim, line).to_string());
     }
 
-    fn finished(&mut self, finished: &Finished, took: Duration) {
+    fn finished(&mut self, Result { finished, problem, .. }: &Result, took: Duration) {
         self.end_line();
         let _ = self.show();
         self.doing.clear();
         self.notes.still();
+        self.foreign.end();
         let paint = self.paint();
-        if let Some(problem) = &finished.error {
+        if let Some(line) = self.odd.take() {
+            let line = self.advice.masks.text(&line).into_owned();
+            self.note(&In(paint.dim, line).to_string());
+        }
+        if let Some(problem) = problem {
             let unseen = self.quiet || matches!(self.stderr, Stderr::Kept(_));
-            self.notes.last_line(&self.advice.explain(problem, &self.name, Some(took), unseen, paint));
+            self.notes.last_line(&self.advice.explain(problem, unseen, paint));
         } else {
             let (mark, how) = match finished.outcome {
                 Outcome::Completed => (In(paint.dim, "◦"), "completed in"),
                 Outcome::Aborted => (In(paint.dim, "◦"), "cancelled after"),
+                Outcome::Rejected => {
+                    (In(paint.bad, "✗"), "stopped by the agent, not permitted to go on, after")
+                }
                 Outcome::Refusal => (In(paint.bad, "✗"), "the agent refused, after"),
                 Outcome::MaxTokens => (In(paint.bad, "✗"), "cut off at the model's output limit, after"),
                 Outcome::Error => (In(paint.bad, "✗"), "failed after"),

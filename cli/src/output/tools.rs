@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use agentline_core::acp::Update;
-use agentline_core::acp::update::{ToolCallUpdate, ToolKind, ToolStatus};
+use agentline_core::acp::update::{ToolCallUpdate, ToolContent, ToolKind, ToolStatus};
 
-use super::paint::plain;
+use super::filter::plain;
+use crate::words::{quote, quote_details};
 
 /// The tool calls that have not ended.
 #[derive(Debug, Default)]
@@ -21,6 +22,10 @@ struct Open {
     call: ToolCallUpdate,
     /// When it began to run, as far as the agent says so.
     since: Instant,
+    /// It may not run: that it failed is no news.
+    refused: bool,
+    /// Why it failed, as far as the agent says so.
+    why: Option<String>,
 }
 
 /// A tool call that has ended.
@@ -28,18 +33,24 @@ struct Open {
 pub(crate) struct Ended {
     pub(crate) label: String,
     pub(crate) failed: bool,
+    /// Whether a permission was refused for it, so that nobody wonders.
+    pub(crate) refused: bool,
+    /// Why it failed, as far as the agent says so.
+    pub(crate) why: Option<String>,
     pub(crate) took: Duration,
 }
 
 impl Tools {
     /// Takes news about a call; whether it is a new one.
     pub(crate) fn learn(&mut self, news: ToolCallUpdate) -> bool {
+        let why = (news.status == Some(ToolStatus::Failed)).then(|| reason(&news)).flatten();
         if let Some(known) = self.open.get_mut(&news.tool_call_id) {
             let (before, after) = (known.call.status, news.status);
             if after == Some(ToolStatus::InProgress) && before != after {
                 // What was before is the time that a permission took.
                 known.since = Instant::now();
             }
+            known.why = why;
             merge(&mut known.call, news);
             return false;
         }
@@ -47,7 +58,10 @@ impl Tools {
         if self.open.len() >= MOST {
             self.open.pop_first();
         }
-        self.open.insert(news.tool_call_id.clone(), Open { call: news, since: Instant::now() });
+        self.open.insert(
+            news.tool_call_id.clone(),
+            Open { call: news, since: Instant::now(), refused: false, why },
+        );
         true
     }
 
@@ -75,17 +89,38 @@ impl Tools {
         self.open.get(id).map(|open| &open.call)
     }
 
+    /// A permission for a call was decided. The time until then was somebody else's.
+    pub(crate) fn decided(&mut self, id: &str, allowed: bool) {
+        if let Some(open) = self.open.get_mut(id) {
+            open.since = Instant::now();
+            open.refused = !allowed;
+        }
+    }
+
     /// Takes a call out when it has ended.
     pub(crate) fn ended(&mut self, id: &str) -> Option<Ended> {
         let status = self.get(id)?.status.filter(|status| status.is_final())?;
-        let Open { call, since } = self.open.remove(id)?;
+        let Open { call, since, refused, why } = self.open.remove(id)?;
         let failed = status == ToolStatus::Failed;
-        Some(Ended { label: label(&call), failed, took: since.elapsed() })
+        Some(Ended { label: label(&call), failed, refused, why, took: since.elapsed() })
     }
 
     /// What the newest open call is about.
     pub(crate) fn newest(&self) -> Option<String> {
         self.open.values().max_by_key(|open| open.since).map(|open| label(&open.call))
+    }
+}
+
+/// Why a call failed: the first words of its output, or else what its raw output says.
+fn reason(failed: &ToolCallUpdate) -> Option<String> {
+    let texts = failed.content.iter().flatten().filter_map(|content| match content {
+        ToolContent::Content(block) => block.as_text(),
+        ToolContent::Diff(_) | ToolContent::Terminal(_) | ToolContent::Unknown(_) => None,
+    });
+    let mut lines = texts.flat_map(str::lines).filter(|line| !line.trim().is_empty());
+    match lines.next() {
+        Some(line) => Some(quote(line)),
+        None => failed.raw_output.as_ref().and_then(quote_details),
     }
 }
 
@@ -173,6 +208,25 @@ mod tests {
         let ended = tools.ended("1").unwrap();
         assert_eq!((&*ended.label, ended.failed, tools.count), ("read a", false, 1));
         assert!(tools.ended("1").is_none() && tools.newest().is_none());
+    }
+
+    #[test]
+    fn c10_why_a_call_failed_is_its_own_first_words() {
+        for (said, why) in [
+            (
+                r#""content":[{"type":"content","content":{"type":"text","text":"\n no such file\nat x"}}]"#,
+                "no such file",
+            ),
+            (r#""rawOutput":{"error":{"message":"exit 1"}}"#, "exit 1"),
+            (r#""rawOutput":"boom""#, "boom"),
+        ] {
+            let news = format!(r#"{{"toolCallId":"1","status":"failed",{said}}}"#);
+            let mut tools = Tools::default();
+            tools.learn(call(ToolKind::Read, "a"));
+            tools.learn(serde_json::from_str(&news).unwrap());
+            let ended = tools.ended("1").unwrap();
+            assert_eq!((ended.failed, ended.refused, ended.why.as_deref()), (true, false, Some(why)));
+        }
     }
 
     #[test]

@@ -136,15 +136,22 @@ fn a_failure_says_what_to_try() {
         let ended = clinic.done(&["--prompt", "hi", "--", AGENTLINE, "demo-agent", "--fault", name]);
         (ended.code, ended.err)
     };
-    let early =
-        "failed: the agent exited during initialize with code 3\n  stderr: Error: DEMO_API_KEY is not set\n";
-    assert_eq!(fault("exit-early"), (Some(1), early.into()));
+    let early = format!(
+        "failed: the agent exited during initialize with code 3\n  command: {AGENTLINE} demo-agent --fault exit-early\n  stderr: Error: DEMO_API_KEY is not set\n"
+    );
+    assert_eq!(fault("exit-early"), (Some(1), early));
     let login = format!(
         "failed: the agent wants a login: Authentication required\n  try: start {AGENTLINE} by hand and log in there\n"
     );
     assert_eq!(fault("needs-login"), (Some(1), login));
     let ended = clinic.done(&["--lang", "zh", "--", "no-such-agent"]);
-    assert!(ended.err.starts_with("失败：the agent cannot be started: not found\n  建议："), "{}", ended.err);
+    assert!(
+        ended
+            .err
+            .starts_with("失败：the agent cannot be started: not found\n  命令：no-such-agent\n  建议："),
+        "{}",
+        ended.err
+    );
     assert_eq!(ended.code, Some(1));
 }
 

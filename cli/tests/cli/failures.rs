@@ -49,7 +49,13 @@ fn fault(&(name, options, code, outcome, phase, kind): &Row) {
     let bench = Bench::new();
     let (agent, witness) = bench.watched(&[AGENTLINE, "demo-agent", "--fault", name]);
     let mut command = bench.agentline(&["run", "--json", "hi"]);
+    // Secrets ride along, and are seen nowhere.
+    let given = format!("gi ven\"%\u{f6}-{name}");
+    command.args(["-e", &format!("GIVEN_VALUE={given}")]).env("INHERITED_TOKEN", "inh-erited");
     let ended = done(command.args(options).args(agent));
+    for secret in [&*given, "inh-erited", &given.replace('"', "\\\"")] {
+        assert!(!ended.out.contains(secret) && !ended.err.contains(secret), "{name}: {ended:?}");
+    }
     let result = ended.result();
     let error = &result["error"];
     let told = json!([result["outcome"], error["phase"], error["kind"]]);
@@ -139,5 +145,30 @@ fn outcomes_have_exit_codes() {
             (Some(code), &json!(outcome)),
             "{prompt}: {ended:?}"
         );
+    }
+}
+
+#[test]
+fn g3_what_was_given_as_a_secret_is_shown_nowhere_but_in_the_answer() {
+    let bench = Bench::new();
+    // An agent that tells its key wherever it can, in three spellings.
+    let key = r#"k"ey-ö/9"#;
+    let script = r#"
+        echo "noise: $MY_KEY" >&2
+        echo "junk $MY_KEY"
+        read -r line
+        printf '%s\n' '{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"no account for k\"ey-\u00f6/9","data":{"reason":"k%22ey-%C3%B6%2F9"}}}'
+        cat >/dev/null
+    "#;
+    for format in ["text", "json"] {
+        let mut command = bench.agentline(&["run", "--format", format, "-e", &format!("MY_KEY={key}"), "hi"]);
+        let ended = done(command.env("OTHER_KEY", "x").args(["--", "/bin/sh", "-c", script, "sh", key]));
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        for said in [&ended.out, &ended.err] {
+            for spelled in [key, r#"k\"ey-ö/9"#, r#"k\\\"ey-ö/9"#, "k%22ey", "ey-\\u00f6"] {
+                assert!(!said.contains(spelled), "{spelled} in {said}");
+            }
+        }
+        assert!(ended.out.contains("‹secret 1›") || ended.err.contains("‹secret 1›"), "{ended:?}");
     }
 }

@@ -27,7 +27,6 @@ pub struct Notified {
 /// A peculiarity of the peer: worth knowing, needs no reaction.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Notice {
     /// A line is no message.
     BadLine {
@@ -71,6 +70,9 @@ pub enum Fault {
     /// It speaks another protocol.
     #[error("it does not speak ACP over lines: {0}")]
     NotAcp(String),
+    /// It sends back what it is sent.
+    #[error("it sends back what it is sent")]
+    Echo,
     /// It wants another version.
     #[error("it speaks version {0} of the protocol, not {PROTOCOL}", PROTOCOL = super::session::PROTOCOL_VERSION)]
     WrongVersion(u16),
@@ -92,6 +94,20 @@ pub enum Fault {
 }
 
 impl Notice {
+    /// Which one, in a word.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::BadLine { .. } => "bad_line",
+            Self::BadParams { .. } => "bad_params",
+            Self::Orphan { .. } => "orphan",
+            Self::LateEnd { .. } => "late_end",
+            Self::Forgotten(_) => "forgotten",
+            Self::Complaint(_) => "complaint",
+            Self::UnknownSession(_) => "unknown_session",
+        }
+    }
+
     pub(super) fn bad_line(why: &'static str, line: Line<'_>) -> Self {
         Self::BadLine { why, start: shown(&line.shown()).to_owned() }
     }

@@ -50,7 +50,6 @@ mod registry;
 mod report;
 mod search;
 mod settings;
-mod text;
 mod verify;
 
 pub use folders::{Env, Folder, Folders};
@@ -62,8 +61,6 @@ pub use registry::{Entry, NotARegistry, Refusal, Registry, Way};
 pub use report::{Agent, Origin, Problem, Report, Skip, Skipped, Unfound};
 pub use search::{Found, Search};
 pub use settings::{BadName, BadSettings, Settings};
-pub(crate) use text::plain;
-pub use text::{Language, Line, command_line};
 pub use verify::{Failure, Handshake, Standing, Verification};
 
 use std::ffi::OsString;

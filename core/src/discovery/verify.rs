@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use super::launch::Launch;
 use super::{Origin, Report};
-use crate::problem::{Kind, Phase, Problem};
+use crate::problem::{Failed, Kind, Phase};
 
 /// What the first handshakes of a hub's life showed.
 #[derive(Clone, Debug, Default)]
@@ -76,8 +76,8 @@ pub enum Handshake {
 impl Handshake {
     /// What the way in which a launch came to nothing says about its handshake.
     #[must_use]
-    pub const fn of(problem: &Problem) -> Self {
-        match (problem.phase, problem.kind) {
+    pub const fn of(failed: &Failed) -> Self {
+        match (failed.phase, failed.kind()) {
             (Phase::Spawn | Phase::Initialize, Kind::Timeout) => Self::TimedOut,
             (Phase::Spawn, Kind::NotFound | Kind::NotExecutable) => Self::Failed(Failure::CannotStart),
             (Phase::Initialize, Kind::Exited | Kind::Signalled) => Self::Failed(Failure::Exited),

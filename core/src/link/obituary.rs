@@ -27,6 +27,9 @@ pub struct Obituary {
     pub failed: Option<OpenError>,
     /// How the child ended, if it did in time.
     pub exit: Option<Exit>,
+    /// How far the teardown was when it did: what came later was for those it left behind.
+    #[serde(default)]
+    pub exit_rung: Rung,
     /// How far the teardown had to go.
     pub rung: Rung,
     /// Whether the child's group was seen to be gone. `None`: there was no child.

@@ -11,7 +11,7 @@ use crate::acp::{
 };
 use crate::closed::Closed;
 use crate::machine::Peer;
-use crate::problem::{Kind, Phase, Problem};
+use crate::problem::{Failed, Phase, RootCause};
 
 /// What a run starts from: one child, one session, one prompt.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -221,14 +221,31 @@ pub struct Finished {
     pub output: String,
     /// Whether the answer was longer than what is kept.
     pub output_truncated: bool,
-    /// How each permission request was answered.
+    /// Where its messages begin, in bytes, from the second on; see [`Finished::messages`].
+    #[serde(skip)]
+    pub starts: Vec<usize>,
+    /// How each permission request was answered; the first ones, when there were very many.
     pub permissions: Vec<Decision>,
+    /// How many were answered in which way.
+    #[serde(rename = "permissionCounts")]
+    pub decisions: Decisions,
     /// What the turn cost, as the agent wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Json>,
     /// Why, if it went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Problem>,
+    pub error: Option<Failed>,
+}
+
+/// How many permission requests were answered in which way.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Decisions {
+    /// The tool could run.
+    pub allowed: u64,
+    /// It could not.
+    pub rejected: u64,
+    /// No option was chosen.
+    pub cancelled: u64,
 }
 
 /// How a run went.
@@ -243,11 +260,34 @@ pub enum Outcome {
     Refusal,
     /// It was cancelled.
     Aborted,
+    /// The agent stopped since something was not permitted; nobody had cancelled it.
+    Rejected,
     /// Anything else.
     Error,
 }
 
+impl Decisions {
+    pub(crate) const fn add(&mut self, verdict: Verdict) {
+        let count = match verdict {
+            Verdict::Allowed => &mut self.allowed,
+            Verdict::Rejected => &mut self.rejected,
+            Verdict::Cancelled => &mut self.cancelled,
+        };
+        *count += 1;
+    }
+}
+
 impl Finished {
+    /// The messages of the answer, each without the line end that sets it off from the next one.
+    pub fn messages(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(0).chain(self.starts.iter().copied());
+        let ends = self.starts.iter().copied().chain([self.output.len()]);
+        let messages = starts.zip(ends).filter_map(|(start, end)| self.output.get(start..end));
+        messages
+            .map(|message| message.strip_suffix('\n').unwrap_or(message))
+            .filter(|message| !message.is_empty())
+    }
+
     /// The result of a run whose driver is gone.
     #[must_use]
     pub fn undriven() -> Self {
@@ -256,20 +296,11 @@ impl Finished {
             stop_reason: None,
             output: String::new(),
             output_truncated: false,
+            starts: Vec::new(),
             permissions: Vec::new(),
+            decisions: Decisions::default(),
             usage: None,
-            error: Some(Problem::new(Phase::Prompt, Kind::Internal, "nobody drives the run any more")),
-        }
-    }
-
-    /// The exit code of a command that ends with it.
-    #[must_use]
-    pub fn exit_code(&self) -> u8 {
-        match (self.outcome, &self.error) {
-            (Outcome::Completed, _) => 0,
-            (Outcome::Aborted, _) => 130,
-            (_, Some(problem)) => problem.exit_code(),
-            (Outcome::MaxTokens | Outcome::Refusal | Outcome::Error, None) => 1,
+            error: Some(Failed::new(Phase::Prompt, RootCause::Undriven)),
         }
     }
 }

@@ -1,13 +1,14 @@
-//! Why a run came to nothing, in the words of a [`Problem`].
+//! Which fact explains that a run came to nothing.
 
-use crate::acp::Fault;
-use crate::acp::client::Failure;
-use crate::acp::session::{AuthMethod, Unsettable};
+use std::time::Duration;
+
+use crate::acp::client::{self, Failure, Timeouts};
+use crate::acp::session::AuthMethod;
+use crate::acp::{Fault, Notice};
 use crate::closed::{Cause, Closed};
-use crate::discovery::command_line;
 use crate::link::Rung;
-use crate::machine::{Exit, Open, OpenError};
-use crate::problem::{AgentExit, Kind, Phase, Problem};
+use crate::machine::{Exit, Time};
+use crate::problem::{AgentExit, Clock, Failed, Foreign, Phase, RootCause};
 use crate::rpc::{RpcError, code};
 
 /// A failure that waits for the child's end.
@@ -15,15 +16,20 @@ use crate::rpc::{RpcError, code};
 pub(crate) struct Lost {
     pub(crate) phase: Phase,
     pub(crate) failure: Failure,
+    /// When it was seen.
+    pub(crate) at: Time,
 }
 
 /// What is known of an agent that may explain how it failed.
 #[derive(Debug)]
 pub(crate) struct Evidence {
-    /// How it is started; empty when somebody else did.
-    argv: Vec<String>,
+    timeouts: Timeouts,
+    /// When the agent was up.
+    started: Option<Time>,
     /// The first line that was no message.
-    pub(crate) bad_line: Option<String>,
+    bad_line: Option<String>,
+    /// The first peculiarity that may be an answer in another form.
+    odd: Option<Box<Notice>>,
     /// How to log in to it, in its own words.
     pub(crate) logins: Vec<AuthMethod>,
     /// The values of the setting that failed.
@@ -31,205 +37,113 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
-    pub(crate) fn of(open: &Open) -> Self {
-        let argv = match open {
-            Open::Spawn(spec) => {
-                let words = std::iter::once(&spec.program).chain(&spec.args);
-                words.map(|word| word.to_string_lossy().into_owned()).collect()
-            }
-            Open::Connect(_) | Open::Listen(_) | Open::Accept(_) | Open::Given(_) => Vec::new(),
-        };
-        Self { argv, bad_line: None, logins: Vec::new(), values: Vec::new() }
+    pub(crate) fn of(config: &client::Config) -> Self {
+        let timeouts = config.timeouts.clone();
+        Self { timeouts, started: None, bad_line: None, odd: None, logins: Vec::new(), values: Vec::new() }
+    }
+
+    pub(crate) const fn started(&mut self, at: Time) {
+        self.started = Some(at);
+    }
+
+    pub(crate) fn noticed(&mut self, notice: &Notice) {
+        if let Notice::BadLine { start, .. } = notice {
+            self.bad_line.get_or_insert_with(|| start.clone());
+        }
+        self.odd.get_or_insert_with(|| Box::new(notice.clone()));
     }
 
     /// A failure whose reason is known as it stands.
-    pub(crate) fn failure(&self, phase: Phase, failure: &Failure) -> Problem {
-        let (kind, said) = match failure {
-            Failure::Rpc(error) => return self.rpc(phase, error),
-            Failure::Unreadable(why) => {
-                (Kind::Protocol, format!("the agent's answer to {} cannot be read: {why}", asked(phase)))
-            }
-            Failure::TimedOut => {
-                (Kind::Timeout, format!("the agent did not answer {} in time", asked(phase)))
-            }
-            Failure::Silent => (Kind::Timeout, "the agent was silent for too long".to_owned()),
-            Failure::Unconfirmed | Failure::Shutdown => (Kind::Cancelled, failure.to_string()),
-            Failure::Disconnected => (Kind::Exited, "the agent closed the connection".to_owned()),
+    pub(crate) fn failure(&self, phase: Phase, failure: &Failure) -> Failed {
+        let cause = match failure {
+            Failure::Rpc(error) => self.rpc(phase, error),
+            Failure::Unreadable(why) => RootCause::Unreadable(why.clone()),
+            Failure::TimedOut => self.timed_out(clock_of(phase)),
+            Failure::Silent => self.timed_out(Clock::Silence),
+            Failure::Unconfirmed | Failure::Shutdown => RootCause::Cancelled,
+            Failure::Disconnected => RootCause::Gone(None),
         };
-        Problem::new(phase, kind, said)
+        Failed::new(phase, cause)
     }
 
     /// A failure that the child's end explains.
-    pub(crate) fn end(&self, lost: &Lost, closed: &Closed<Fault>) -> Problem {
+    pub(crate) fn end(&self, lost: &Lost, closed: &Closed<Fault>) -> Failed {
         let obituary = &closed.obituary;
         // An end that our own signals brought about explains nothing.
-        let exit = obituary.exit.filter(|_| obituary.rung < Rung::Term);
-        let mut problem = match (&closed.cause, &lost.failure) {
-            (Cause::Failed(error), _) => of_open(*error),
-            (Cause::Fault(fault), _) => self.fault(lost.phase, fault),
-            (Cause::Left | Cause::Gone, Failure::Disconnected) => self.exit(lost.phase, exit),
+        let exit = obituary.exit.filter(|_| obituary.exit_rung < Rung::Term);
+        let mut failed = match (&closed.cause, &lost.failure) {
+            (Cause::Failed(error), _) => Failed::new(Phase::Spawn, RootCause::Unopened(*error)),
+            (Cause::Fault(fault), _) => Failed::new(lost.phase, self.fault(lost.phase, fault)),
+            (Cause::Left | Cause::Gone, Failure::Disconnected) => {
+                Failed::new(lost.phase, self.gone(lost.phase, exit))
+            }
             (Cause::Left | Cause::Gone, failure) => self.failure(lost.phase, failure),
         };
         let tail = obituary.stderr_tail.trim_end();
-        problem.agent_exit = exit.and_then(AgentExit::of);
-        problem.stderr_tail = (!tail.is_empty()).then(|| tail.to_owned());
-        problem
+        failed.agent_exit = exit.and_then(AgentExit::of);
+        failed.lived = self.started.map(|started| lost.at.since(started));
+        failed.stderr_tail = (!tail.is_empty()).then(|| tail.to_owned());
+        failed
     }
 
-    fn rpc(&self, phase: Phase, error: &RpcError) -> Problem {
+    /// A program that wrote something else before it went did not break down: it is no agent, or not in that mode.
+    fn gone(&self, phase: Phase, exit: Option<Exit>) -> RootCause {
+        match &self.bad_line {
+            Some(line) if phase == Phase::Initialize => RootCause::NotAcp(Foreign::Wrote(line.clone())),
+            Some(_) | None => RootCause::Gone(exit),
+        }
+    }
+
+    /// A clock that ran out.
+    pub(crate) fn timed_out(&self, clock: Clock) -> RootCause {
+        let after = match clock {
+            Clock::Initialize => self.timeouts.initialize,
+            Clock::Session => self.timeouts.session,
+            Clock::Turn => self.timeouts.turn,
+            Clock::Silence => self.timeouts.silence,
+            Clock::Run => None,
+        };
+        self.expired(clock, after)
+    }
+
+    /// A clock of that value that ran out.
+    pub(crate) fn expired(&self, clock: Clock, after: Option<Duration>) -> RootCause {
+        RootCause::TimedOut { clock, after, saw: self.odd.clone() }
+    }
+
+    fn rpc(&self, phase: Phase, error: &RpcError) -> RootCause {
         match error.code {
             code::AUTH_REQUIRED => {
-                let said = format!("the agent wants a login: {}", error.message);
-                Problem::new(phase, Kind::NeedsLogin, said).hint(self.how_to_log_in())
+                RootCause::NeedsLogin { error: error.clone(), methods: self.logins.clone() }
             }
-            code::METHOD_NOT_FOUND if phase == Phase::Initialize => {
-                Problem::new(phase, Kind::NotAcp, "the agent does not know initialize")
-                    .hint("start it in its ACP mode: many agents want --acp, or a subcommand")
+            code::METHOD_NOT_FOUND if phase == Phase::Initialize => RootCause::NotAcp(Foreign::NoInitialize),
+            code::NOT_FOUND if phase == Phase::Session => RootCause::UnknownSession(error.clone()),
+            _ if !self.values.is_empty() => {
+                RootCause::BadValue { error: error.clone(), values: self.values.clone() }
             }
-            code => {
-                let details = error.data.as_ref().and_then(|data| details(data.get())).unwrap_or_default();
-                let said = format!("the agent answered: {}{details} ({code})", error.message);
-                if code == code::NOT_FOUND && phase == Phase::Session {
-                    return Problem::new(phase, Kind::NotFound, said).hint("leave out --resume");
-                }
-                let problem = Problem::new(phase, Kind::Rpc, said);
-                if self.values.is_empty() { problem } else { problem.hint(one_of(&self.values)) }
-            }
+            _ => RootCause::Rpc(error.clone()),
         }
     }
 
-    /// The agent's own methods. Those for a terminal are its own command with more arguments.
-    fn how_to_log_in(&self) -> String {
-        let Some(program) = self.argv.first() else { return "log in where the agent runs".to_owned() };
-        let methods = self.logins.iter().map(|login| {
-            let name = if login.name.is_empty() { &login.id } else { &login.name };
-            if login.kind.as_deref() != Some("terminal") {
-                return name.clone();
-            }
-            let env = login.env.iter().map(|(name, value)| format!("{name}={value}"));
-            let argv: Vec<String> = env.chain(self.argv.iter().chain(&login.args).cloned()).collect();
-            format!("{name} ({})", command_line(&argv))
-        });
-        let methods: Vec<String> = methods.collect();
-        let program = command_line(std::slice::from_ref(program));
-        match &methods[..] {
-            [] => format!("start {program} by hand and log in there"),
-            methods => format!("start {program} by hand and log in there: {}", methods.join(", or ")),
-        }
-    }
-
-    pub(crate) fn fault(&self, phase: Phase, fault: &Fault) -> Problem {
+    pub(crate) fn fault(&self, phase: Phase, fault: &Fault) -> RootCause {
         match fault {
-            Fault::NotAcp(why) => {
-                Problem::new(phase, Kind::NotAcp, format!("the agent does not speak ACP: {why}"))
-            }
-            Fault::WrongVersion(version) => {
-                let said = format!("the agent speaks version {version} of ACP, not 1");
-                Problem::new(phase, Kind::WrongVersion, said).hint("use a version of it that speaks ACP 1")
-            }
+            Fault::NotAcp(why) => RootCause::NotAcp(Foreign::Framing(why.clone())),
+            Fault::Echo => RootCause::NotAcp(Foreign::Echo),
+            Fault::WrongVersion(version) => RootCause::WrongVersion(*version),
             Fault::Refused(error) => self.rpc(phase, error),
-            Fault::TimedOut => {
-                let wrote = self.bad_line.as_ref().map(|line| format!("; it wrote: {line}"));
-                let said =
-                    format!("the agent did not answer initialize in time{}", wrote.unwrap_or_default());
-                Problem::new(phase, Kind::Timeout, said)
-                    .hint("start it by hand to see what it waits for, or give it more time")
-            }
-            Fault::Unreadable(_) | Fault::LineTooLong | Fault::NotReading => {
-                Problem::new(phase, Kind::Protocol, format!("the agent broke the protocol: {fault}"))
-            }
-        }
-    }
-
-    fn exit(&self, phase: Phase, exit: Option<Exit>) -> Problem {
-        if let (Phase::Initialize, Some(line)) = (phase, &self.bad_line) {
-            let said = format!("the agent does not speak ACP; it wrote: {line}");
-            return Problem::new(phase, Kind::NotAcp, said)
-                .hint("start it in its ACP mode: many agents want --acp, or a subcommand");
-        }
-        let during = if phase == Phase::Initialize {
-            "during initialize"
-        } else if phase == Phase::Session {
-            "while the session was opened"
-        } else {
-            "during the turn"
-        };
-        let (kind, said) = match exit {
-            Some(Exit::Code(code)) => (Kind::Exited, format!("the agent exited {during} with code {code}")),
-            Some(Exit::Signal(signal)) => {
-                (Kind::Signalled, format!("the agent was ended by signal {signal} {during}"))
-            }
-            Some(Exit::Unknown) | None => (Kind::Exited, format!("the agent closed its output {during}")),
-        };
-        let problem = Problem::new(phase, kind, said);
-        match exit {
-            Some(Exit::Code(127)) => problem.hint("a program that it needs is missing from PATH"),
-            Some(_) | None => problem,
+            Fault::TimedOut => self.timed_out(Clock::Initialize),
+            Fault::Unreadable(_) | Fault::LineTooLong | Fault::NotReading => RootCause::Fault(fault.clone()),
         }
     }
 }
 
-/// A setting that the agent has no place for.
-pub(crate) fn unsettable(why: &Unsettable) -> Problem {
-    let problem = Problem::new(Phase::Session, Kind::Usage, why.to_string());
-    match why {
-        Unsettable::NotOffered { options, .. } if options.is_empty() => problem,
-        Unsettable::NotOffered { options, .. } => problem.hint(format!("--set with {}", one_of(options))),
-        Unsettable::NotABool { option, .. } => problem.hint(format!("--set {option}=true, or =false")),
-    }
-}
-
-/// A choice in words.
-fn one_of(values: &[String]) -> String {
-    let (shown, more) = values.split_at(values.len().min(SHOWN));
-    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-    format!("one of {}{more}", shown.join(", "))
-}
-
-/// Values that are listed in a hint: some agents have hundreds of models.
-const SHOWN: usize = 20;
-
-fn asked(phase: Phase) -> &'static str {
+/// The clock of what is asked in a phase.
+fn clock_of(phase: Phase) -> Clock {
     if phase == Phase::Initialize {
-        "initialize"
-    } else if phase == Phase::Session {
-        "the request for a session"
+        Clock::Initialize
+    } else if phase == Phase::Prompt {
+        Clock::Turn
     } else {
-        "the prompt"
+        Clock::Session
     }
-}
-
-/// What some agents put into an error's data because its message says nothing.
-fn details(data: &str) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    #[serde(untagged)]
-    enum Data {
-        Text(String),
-        Object { details: String },
-        Message { message: String },
-    }
-    match serde_json::from_str(data).ok()? {
-        Data::Text(text) | Data::Object { details: text } | Data::Message { message: text } => {
-            Some(format!(": {text}"))
-        }
-    }
-}
-
-fn of_open(error: OpenError) -> Problem {
-    let said = format!("the agent cannot be started: {error}");
-    let problem = Problem::new(Phase::Spawn, Kind::of_open(error), said);
-    let hint = if error == OpenError::NotFound {
-        "check the name and PATH"
-    } else if error == OpenError::NotExecutable {
-        "make it executable: chmod +x"
-    } else if error == OpenError::NotAProgram {
-        "reinstall it: a package's install step may have been blocked"
-    } else if error == OpenError::NoInterpreter {
-        "install the interpreter that its first line names"
-    } else if error.is_transient() {
-        "try again"
-    } else {
-        return problem;
-    };
-    problem.hint(hint)
 }

@@ -21,6 +21,7 @@ pub(crate) mod turn;
 
 pub use crate::acp::session::Setting;
 pub use api::{
-    Allow, By, Choice, Command, Config, Decision, Event, Finished, Outcome, Policy, SessionOpened, Verdict,
+    Allow, By, Choice, Command, Config, Decision, Decisions, Event, Finished, Outcome, Policy, SessionOpened,
+    Verdict,
 };
 pub use run::Run;

@@ -4,18 +4,18 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::api::{Choice, Command, Config, Event, Outcome, Policy, SessionOpened};
-use super::failure::{Evidence, Lost, unsettable};
+use super::failure::{Evidence, Lost};
 use super::settings::Settings;
 use super::turn::{Ending, Turn};
 use crate::acp::client::{self, Answer, Client, Failure, PermissionAsked, TurnEnded, Which};
 use crate::acp::session::{AgentCapabilities, SessionInfo, SessionList, SessionSetup, Setting};
-use crate::acp::{ContentBlock, Fault, Notice, PermissionOutcome, RequestKey, SessionId};
+use crate::acp::{ContentBlock, Fault, PermissionOutcome, RequestKey, SessionId};
 use crate::closed::Closed;
 use crate::machine::{
     Deadline, Heard, Ids, Input, Machine, Now, Output, Outputs, Refused, Tag, Time, soonest,
 };
 use crate::nest::{Nest, Told};
-use crate::problem::{Kind, Phase, Problem};
+use crate::problem::{Clock, Failed, Phase, RootCause};
 
 /// One prompt to one fresh child.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ struct Search {
 enum Halt {
     No,
     Cancelled,
-    Failed(Box<Problem>),
+    Failed(Box<Failed>),
 }
 
 impl Machine for Run {
@@ -76,7 +76,7 @@ impl Machine for Run {
 
     fn new(now: Now, config: Config) -> Self {
         let Config { client, setup, session, settings, prompt, policy, timeout, output_limit } = config;
-        let evidence = Evidence::of(&client.open);
+        let evidence = Evidence::of(&client);
         let mut run = Self {
             client: Nest::of((), Client::new(now, client)),
             ids: Ids::default(),
@@ -100,6 +100,7 @@ impl Machine for Run {
             Input::Link(link, heard) => {
                 let ours = self.client.handle(now, link, heard);
                 if let (true, Heard::Opened(peer)) = (ours, heard) {
+                    self.evidence.started(now.mono);
                     self.out.tell(Event::Started(peer));
                 }
             }
@@ -153,7 +154,8 @@ impl Run {
             }
         }
         if let (State::Connecting, Some(Fault::TimedOut)) = (&self.state, self.fault()) {
-            self.finish_late(self.evidence.fault(Phase::Initialize, &Fault::TimedOut));
+            let cause = self.evidence.fault(Phase::Initialize, &Fault::TimedOut);
+            self.finish_late(Failed::new(Phase::Initialize, cause));
         }
     }
 
@@ -163,9 +165,9 @@ impl Run {
     }
 
     /// A clock has expired. How the child goes is no part of the reason, so nobody waits for it.
-    fn finish_late(&mut self, mut problem: Problem) {
-        problem.stderr_tail = self.stderr_tail();
-        self.finish(Ending::failed(problem));
+    fn finish_late(&mut self, mut failed: Failed) {
+        failed.stderr_tail = self.stderr_tail();
+        self.finish(Ending::failed(failed));
     }
 
     fn stderr_tail(&self) -> Option<String> {
@@ -194,6 +196,7 @@ impl Run {
             State::Running(session) if matches!(self.halt, Halt::No) => {
                 let cancel = client::Command::Cancel { session: session.clone() };
                 self.halt = Halt::Cancelled;
+                self.turn.cancelled();
                 // Refused when the agent is going already: that ends the turn as well.
                 let _ = self.client.command(now, &(), cancel);
                 Ok(())
@@ -230,6 +233,10 @@ impl Run {
         }
     }
 
+    fn fail(&mut self, now: Now, cause: RootCause) {
+        self.halt(now, Halt::Failed(Box::new(Failed::new(self.phase(), cause))));
+    }
+
     fn shut_down(&mut self, now: Now) {
         // Refused when the connection is leaving already.
         let _ = self.client.command(now, &(), client::Command::Shutdown);
@@ -238,11 +245,10 @@ impl Run {
     fn timed_out(&mut self, now: Now) {
         let Some((_, timeout)) = self.timeout.take() else { return };
         if !matches!(self.state, State::Told) {
-            let message = format!("the run took longer than {timeout:?}");
-            let mut problem =
-                Problem::new(self.phase(), Kind::Timeout, message).hint("give it more time: --timeout");
-            problem.stderr_tail = self.stderr_tail();
-            self.halt(now, Halt::Failed(Box::new(problem)));
+            let cause = self.evidence.expired(Clock::Run, Some(timeout));
+            let mut failed = Failed::new(self.phase(), cause);
+            failed.stderr_tail = self.stderr_tail();
+            self.halt(now, Halt::Failed(Box::new(failed)));
         }
     }
 
@@ -274,6 +280,7 @@ impl Run {
                 if let State::Applying(settings) = &mut self.state {
                     settings.hear(&updated.update);
                 }
+                self.turn.updated(&updated);
                 self.out.tell(Event::Updated(updated));
             }
             From::PermissionAsked(asked) => self.permission_asked(now, asked),
@@ -292,12 +299,10 @@ impl Run {
             From::TurnEnded(ended) => self.turn_ended(now, *ended),
             From::Stderr(text) => self.out.tell(Event::Stderr(text)),
             From::Noticed(notice) => {
-                if let Notice::BadLine { start, .. } = &*notice {
-                    self.evidence.bad_line.get_or_insert_with(|| start.clone());
-                }
+                self.evidence.noticed(&notice);
                 self.out.tell(Event::Noticed(notice));
             }
-            From::Closed(closed) => self.closed(*closed),
+            From::Closed(closed) => self.closed(now, *closed),
         }
     }
 
@@ -312,9 +317,7 @@ impl Run {
         if refused == Refused::Closed {
             return;
         }
-        let kind = if matches!(refused, Refused::NotOffered(_)) { Kind::Usage } else { Kind::Internal };
-        let problem = Problem::new(self.phase(), kind, refused.to_string());
-        self.halt(now, Halt::Failed(Box::new(problem)));
+        self.fail(now, RootCause::Impossible(refused));
     }
 
     fn choose(&mut self, now: Now, offers: AgentCapabilities) {
@@ -389,9 +392,8 @@ impl Run {
             search.cwd = cwd;
             return self.list(now, None);
         }
-        let message = format!("the agent has no session in {}", self.setup.cwd);
-        let problem = Problem::new(Phase::Session, Kind::NotFound, message).hint("leave out --resume");
-        self.halt(now, Halt::Failed(Box::new(problem)));
+        let cwd = self.setup.cwd.clone();
+        self.fail(now, RootCause::NoSession { cwd });
     }
 
     /// The next setting, or the prompt.
@@ -409,7 +411,7 @@ impl Run {
                 client::Command::Prompt { tag: STEP, session, prompt }
             }
             Some(Ok(command)) => command,
-            Some(Err(why)) => return self.halt(now, Halt::Failed(Box::new(unsettable(&why)))),
+            Some(Err(why)) => return self.fail(now, RootCause::Unsettable(why)),
         };
         self.ask(now, command);
     }
@@ -432,27 +434,26 @@ impl Run {
             self.finish_late(self.evidence.failure(phase, &failure));
         }
         if !matches!(self.state, State::Told | State::Lost(_)) {
-            self.state = State::Lost(Lost { phase, failure });
+            self.state = State::Lost(Lost { phase, failure, at: now.mono });
             // From here on the graces of the teardown count.
             self.timeout = None;
         }
         self.shut_down(now);
     }
 
-    fn closed(&mut self, closed: Closed<Fault>) {
+    fn closed(&mut self, now: Now, closed: Closed<Fault>) {
         if !matches!(self.state, State::Told) {
-            let lost = match std::mem::replace(&mut self.state, State::Connecting) {
+            let phase = self.phase();
+            let lost = match std::mem::replace(&mut self.state, State::Told) {
                 State::Lost(lost) => lost,
-                State::Connecting => Lost { phase: Phase::Initialize, failure: Failure::Disconnected },
-                State::Choosing(..) | State::Opening | State::Applying(..) => {
-                    Lost { phase: Phase::Session, failure: Failure::Disconnected }
-                }
-                State::Running(_) | State::Told => {
-                    Lost { phase: Phase::Prompt, failure: Failure::Disconnected }
-                }
+                State::Connecting
+                | State::Choosing(_)
+                | State::Opening
+                | State::Applying(..)
+                | State::Running(_)
+                | State::Told => Lost { phase, failure: Failure::Disconnected, at: now.mono },
             };
-            let problem = self.evidence.end(&lost, &closed);
-            self.finish(Ending::failed(problem));
+            self.finish(Ending::failed(self.evidence.end(&lost, &closed)));
         }
         self.out.tell(Event::Closed(Box::new(closed)));
     }
@@ -461,8 +462,11 @@ impl Run {
     fn finish(&mut self, mut ending: Ending) {
         (ending.outcome, ending.error) = match std::mem::replace(&mut self.halt, Halt::No) {
             Halt::No => (ending.outcome, ending.error),
-            Halt::Cancelled => (Outcome::Aborted, None),
-            Halt::Failed(problem) => (Outcome::Error, Some(*problem)),
+            Halt::Cancelled => {
+                self.turn.cancelled();
+                (Outcome::Aborted, None)
+            }
+            Halt::Failed(failed) => (Outcome::Error, Some(*failed)),
         };
         self.state = State::Told;
         self.timeout = None;
@@ -478,10 +482,7 @@ impl Run {
             // Refused only when the connection is leaving: then nobody waits for it.
             let _ = self.client.command(now, &(), answer);
             if self.turn.policy() == Policy::Fail {
-                let message = format!("permission was refused: {title}");
-                let problem = Problem::new(Phase::Prompt, Kind::Refused, message)
-                    .hint("allow it: --permission allow, or --permission ask");
-                self.halt(now, Halt::Failed(Box::new(problem)));
+                self.fail(now, RootCause::Rejected { title });
             }
         }
     }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::answer::Answer;
-use super::api::{Allow, By, Decision, Event, Finished, Outcome, Policy, Verdict};
-use crate::acp::client::{self, Moment, PermissionAsked, Text};
-use crate::acp::update::Speaker;
+use super::answer::{Answer, Said};
+use super::api::{Allow, By, Decision, Decisions, Event, Finished, Outcome, Policy, Verdict};
+use crate::acp::client::{self, Moment, PermissionAsked, Text, Updated};
+use crate::acp::update::{Speaker, Update};
 use crate::acp::{
     Json, OptionKind, PermissionOption, PermissionOutcome, PermissionRequest, RequestKey, StopReason, Stopped,
 };
-use crate::problem::{Kind, Phase, Problem};
+use crate::problem::{Failed, Phase, RootCause};
 
 /// A turn so far. One after the other may use it.
 #[derive(Debug)]
@@ -18,6 +18,11 @@ pub(crate) struct Turn {
     output: Answer,
     open: BTreeMap<RequestKey, PermissionRequest>,
     decisions: Vec<Decision>,
+    counts: Decisions,
+    /// A person or a policy has refused something.
+    refused: bool,
+    /// We told the agent to stop.
+    cancelled: bool,
 }
 
 /// How a turn ended.
@@ -26,7 +31,7 @@ pub(crate) struct Ending {
     pub(crate) outcome: Outcome,
     pub(crate) stop_reason: Option<String>,
     usage: Option<Json>,
-    pub(crate) error: Option<Problem>,
+    pub(crate) error: Option<Failed>,
 }
 
 impl Ending {
@@ -39,15 +44,14 @@ impl Ending {
             StopReason::Cancelled => Outcome::Aborted,
             StopReason::MaxTurnRequests | StopReason::Other(_) => Outcome::Error,
         };
-        let word = reason.as_str();
         let error = (outcome == Outcome::Error)
-            .then(|| Problem::new(Phase::Prompt, Kind::Rpc, format!("the agent stopped: {word}")));
-        Self { outcome, stop_reason: Some(word.to_owned()), usage, error }
+            .then(|| Failed::new(Phase::Prompt, RootCause::Stopped(reason.clone())));
+        Self { outcome, stop_reason: Some(reason.as_str().to_owned()), usage, error }
     }
 
     /// Without a word of the agent.
-    pub(crate) const fn failed(problem: Problem) -> Self {
-        Self { outcome: Outcome::Error, stop_reason: None, usage: None, error: Some(problem) }
+    pub(crate) const fn failed(failed: Failed) -> Self {
+        Self { outcome: Outcome::Error, stop_reason: None, usage: None, error: Some(failed) }
     }
 
     /// As it was to end, and the agent has no word for it.
@@ -59,8 +63,15 @@ impl Ending {
 impl Turn {
     /// Keeps so many bytes of the answer.
     pub(crate) const fn new(policy: Policy, output: usize) -> Self {
-        let output = Answer::new(output);
-        Self { policy, output, open: BTreeMap::new(), decisions: Vec::new() }
+        Self {
+            policy,
+            output: Answer::new(output),
+            open: BTreeMap::new(),
+            decisions: Vec::new(),
+            counts: Decisions { allowed: 0, rejected: 0, cancelled: 0 },
+            refused: false,
+            cancelled: false,
+        }
     }
 
     pub(crate) const fn policy(&self) -> Policy {
@@ -70,8 +81,22 @@ impl Turn {
     /// A piece of text: part of the answer, or not.
     pub(crate) fn heard(&mut self, text: &Text) {
         if is_answer(text) {
-            self.output.add(&text.text);
+            self.output.add(&text.text, text.message.as_ref());
+        } else if text.moment == Moment::Turn {
+            self.output.interrupt();
         }
+    }
+
+    /// Anything else of the session: a new call or plan stands between two messages.
+    pub(crate) const fn updated(&mut self, updated: &Updated) {
+        if matches!(updated.update, Update::ToolCall(_) | Update::Plan(_)) {
+            self.output.interrupt();
+        }
+    }
+
+    /// We have told the agent to stop, so that its word for it is no news.
+    pub(crate) const fn cancelled(&mut self) {
+        self.cancelled = true;
     }
 
     /// Takes a permission request: what to tell of it, and the policy's answer unless the user is asked.
@@ -118,15 +143,22 @@ impl Turn {
         let open = std::mem::take(&mut self.open).into_iter();
         let mut told: Vec<Event> =
             open.map(|(request, asked)| self.decided(request, &asked, None, By::Cancel)).collect();
-        let (output, output_truncated) = self.output.take();
+        let Said { text: output, truncated: output_truncated, starts } = self.output.take();
         let Ending { outcome, stop_reason, usage, error } = ending;
         let permissions = std::mem::take(&mut self.decisions);
+        let decisions = std::mem::take(&mut self.counts);
+        let (refused, cancelled) = (std::mem::take(&mut self.refused), std::mem::take(&mut self.cancelled));
+        // Some agents call it cancelled when they may not go on.
+        let is_theirs = outcome == Outcome::Aborted && stop_reason.is_some() && !cancelled;
+        let outcome = if is_theirs && refused { Outcome::Rejected } else { outcome };
         told.push(Event::Finished(Box::new(Finished {
             outcome,
             stop_reason,
             output,
             output_truncated,
+            starts,
             permissions,
+            decisions,
             usage,
             error,
         })));
@@ -153,6 +185,8 @@ impl Turn {
             option_id: option.map(|option| option.option_id.clone()),
             by,
         };
+        self.counts.add(decision.decision);
+        self.refused |= decision.decision != Verdict::Allowed && by != By::Cancel;
         if self.decisions.len() < DECISIONS {
             self.decisions.push(decision.clone());
         }

@@ -4,14 +4,15 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use memchr::{memmem, memrchr};
+use memchr::{memchr2_iter, memmem, memrchr};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::secret::{PLACEHOLDER, Secret};
 
-/// The byte strings to hide.
-#[derive(Debug)]
-pub(super) struct Masks(Vec<Mask>);
+/// Byte strings that nobody may see, in the spellings that programs give them: as they are, in JSON once or twice,
+/// with `\\uXXXX` or short escapes, or percent-encoded; not in base64 or anything else that is computed.
+#[derive(Debug, Default)]
+pub struct Masks(Vec<Mask>);
 
 /// One spelling of one secret. Never holds a line end, so what is hidden or waited for is within a line.
 #[derive(Debug)]
@@ -21,7 +22,9 @@ struct Mask {
 }
 
 impl Masks {
-    pub(super) fn new(secrets: &[Secret<Vec<u8>>]) -> Self {
+    /// Hides these. What is shorter than four bytes is everywhere, and stays.
+    #[must_use]
+    pub fn new(secrets: &[Secret<Vec<u8>>]) -> Self {
         let mut masks = Vec::new();
         for (number, secret) in (1..).zip(secrets) {
             for line in secret.expose().split(|byte| matches!(byte, b'\n' | b'\r')) {
@@ -35,6 +38,22 @@ impl Masks {
             }
         }
         Self(masks)
+    }
+
+    /// The text with a numbered placeholder for each secret.
+    #[must_use]
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.apply(text.as_bytes()) {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+
+    /// Bytes at the end of a text that may be the start of a secret whose rest is to come.
+    #[must_use]
+    pub fn unfinished(&self, text: &str) -> usize {
+        let from = text.len() - self.open_end(text.as_bytes());
+        text.len() - text.floor_char_boundary(from)
     }
 
     pub(super) const fn is_empty(&self) -> bool {
@@ -65,7 +84,12 @@ impl Masks {
         let rest = bytes.get(from..).unwrap_or_default();
         let open = |mask: &Mask| {
             let secret = mask.bytes.expose();
-            (1..secret.len()).rev().find(|len| secret.get(..*len).is_some_and(|start| rest.ends_with(start)))
+            let is_start = |len: &usize| secret.get(..*len).is_some_and(|start| rest.ends_with(start));
+            let literal = (1..secret.len()).rev().find(is_start);
+            let first = rest.len().saturating_sub(secret.len() * LONGEST);
+            let places = memchr2_iter(b'\\', b'%', rest).flat_map(|at| mask.starts_before(rest, at));
+            let escaped = places.filter(|at| *at >= first && mask.at(rest, *at) == Spelled::Unfinished).min();
+            literal.max(escaped.map(|at| rest.len() - at))
         };
         self.0.iter().filter_map(open).max().unwrap_or(0)
     }
@@ -76,6 +100,14 @@ impl Masks {
         for mask in &self.0 {
             let secret = mask.bytes.expose();
             all.extend(memmem::find_iter(bytes, secret).map(|at| (at..at + secret.len(), mask.number)));
+            // A spelling of its own has an escape somewhere; what comes before the first one is as it is.
+            for escape in memchr2_iter(b'\\', b'%', bytes) {
+                for at in mask.starts_before(bytes, escape) {
+                    if let Spelled::Whole(len) = mask.at(bytes, at) {
+                        all.push((at..at + len, mask.number));
+                    }
+                }
+            }
         }
         all.sort_by_key(|(place, number)| (place.start, Reverse(place.end), *number));
         all.dedup_by(|next, kept| {
@@ -87,6 +119,130 @@ impl Masks {
         });
         all
     }
+}
+
+/// Whether a secret stands somewhere.
+#[derive(Debug, Eq, PartialEq)]
+enum Spelled {
+    /// It does, in so many bytes.
+    Whole(usize),
+    /// As far as the bytes go.
+    Unfinished,
+    No,
+}
+
+impl Mask {
+    /// Where a secret could begin whose first escape is there.
+    fn starts_before(&self, bytes: &[u8], escape: usize) -> impl Iterator<Item = usize> {
+        let secret = self.bytes.expose();
+        let before = bytes.get(..escape).unwrap_or_default();
+        let lengths = 0..=before.len().min(secret.len());
+        let fits = move |len: &usize| secret.get(..*len).is_some_and(|start| before.ends_with(start));
+        lengths.filter(fits).map(move |len| escape - len)
+    }
+
+    fn at(&self, bytes: &[u8], start: usize) -> Spelled {
+        Self::spelled(self.bytes.expose(), bytes, start)
+    }
+
+    fn spelled(mut secret: &[u8], bytes: &[u8], start: usize) -> Spelled {
+        let mut at = start;
+        while let Some(next) = secret.first() {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let (of_secret, of_bytes) = match Escape::of(rest) {
+                Escape::Letter(letter, len) if secret.starts_with(letter.as_bytes()) => (letter.len, len),
+                Escape::Letter(..) | Escape::None if rest.first() == Some(next) => (1, 1),
+                // The last bytes may be what they are, or the start of an escape.
+                Escape::Unfinished => {
+                    let after = secret.get(1..).filter(|_| rest.first() == Some(next));
+                    return match after.map(|after| Self::spelled(after, bytes, at + 1)) {
+                        Some(Spelled::Whole(len)) => Spelled::Whole(at + 1 + len - start),
+                        Some(Spelled::Unfinished | Spelled::No) | None => Spelled::Unfinished,
+                    };
+                }
+                Escape::Letter(..) | Escape::None => return Spelled::No,
+            };
+            secret = secret.get(of_secret..).unwrap_or_default();
+            at += of_bytes;
+        }
+        Spelled::Whole(at - start)
+    }
+}
+
+/// What some bytes begin with.
+enum Escape {
+    /// What stands for this, and its length.
+    Letter(Letter, usize),
+    None,
+    /// What may become one.
+    Unfinished,
+}
+
+/// What an escape stands for: at most one letter, of which a percent escape is one byte.
+struct Letter {
+    bytes: [u8; 4],
+    len: usize,
+}
+
+impl Letter {
+    const fn byte(byte: u8) -> Self {
+        Self { bytes: [byte, 0, 0, 0], len: 1 }
+    }
+
+    fn char(letter: char) -> Self {
+        let mut bytes = [0; 4];
+        let len = letter.encode_utf8(&mut bytes).len();
+        Self { bytes, len }
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+impl Escape {
+    fn of(bytes: &[u8]) -> Self {
+        match bytes {
+            [b'%', high, low, ..] => {
+                let byte = hex(&[*high, *low]).and_then(|value| u8::try_from(value).ok());
+                byte.map_or(Self::None, |byte| Self::Letter(Letter::byte(byte), 3))
+            }
+            [b'\\', b'u', digits @ ..] => Self::of_unit(digits),
+            [b'\\', letter, ..] => match letter {
+                b'n' => Self::Letter(Letter::byte(b'\n'), 2),
+                b't' => Self::Letter(Letter::byte(b'\t'), 2),
+                b'r' => Self::Letter(Letter::byte(b'\r'), 2),
+                b'b' => Self::Letter(Letter::byte(8), 2),
+                b'f' => Self::Letter(Letter::byte(12), 2),
+                b'"' | b'\'' | b'\\' | b'/' => Self::Letter(Letter::byte(*letter), 2),
+                _ => Self::None,
+            },
+            [b'%' | b'\\', ..] | [] => Self::Unfinished,
+            _ => Self::None,
+        }
+    }
+
+    /// After `\u`: one unit of UTF-16, or two.
+    fn of_unit(digits: &[u8]) -> Self {
+        let Some(unit) = digits.get(..4) else { return Self::Unfinished };
+        let Some(unit) = hex(unit) else { return Self::None };
+        if let Some(letter) = char::from_u32(unit) {
+            return Self::Letter(Letter::char(letter), 6);
+        }
+        let (Some(mark), Some(low)) = (digits.get(4..6), digits.get(6..10)) else { return Self::Unfinished };
+        match hex(low) {
+            Some(low @ 0xdc00..=0xdfff) if mark == b"\\u" && unit < 0xdc00 => {
+                let letter = char::from_u32(0x1_0000 + ((unit - 0xd800) << 10) + (low - 0xdc00));
+                letter.map_or(Self::None, |letter| Self::Letter(Letter::char(letter), 12))
+            }
+            Some(_) | None => Self::None,
+        }
+    }
+}
+
+fn hex(digits: &[u8]) -> Option<u32> {
+    let value = |digit: &u8| char::from(*digit).to_digit(16);
+    digits.iter().try_fold(0, |sum, digit| Some(sum * 16 + value(digit)?))
 }
 
 /// The start of a secret that its stream's end has cut off.
@@ -149,3 +305,5 @@ const CUT: &str = "‹cut secret›";
 const LEAST: usize = 4;
 /// As it is, in a JSON string, and in a line of JSON that is itself shown in one.
 const DEPTHS: usize = 3;
+/// Bytes of the longest spelling of one.
+const LONGEST: usize = 6;

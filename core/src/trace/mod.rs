@@ -21,7 +21,7 @@
 //! A [`Secret`](crate::Secret) is written as a placeholder, and so is each byte string that [`Recording`] names,
 //! wherever it is met, as `‹secret 1›` and so on. For a replay all placeholders are one, so a password that is
 //! sent or checked still fits; two that are told apart in one run are not, and a limit on lengths may be met
-//! elsewhere. Out of reach is a secret that the peer itself spreads over several messages or spells its own way.
+//! elsewhere. Out of reach is a secret that the peer itself spreads over several messages or encodes, as in base64.
 
 mod mask;
 mod record;
@@ -31,6 +31,7 @@ mod tap;
 mod tests;
 mod value;
 
+pub use mask::Masks;
 pub use record::{Body, Damage, Dir, Header, Reader, Record};
 pub use replay::{Replay, ReplayError, Replayed, Until, replay};
 pub use tap::{Recording, Tap, Tapped, Traced};

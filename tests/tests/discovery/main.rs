@@ -3,7 +3,6 @@
 mod disk;
 mod manifests;
 mod registries;
-mod texts;
 mod verification;
 
 use agentline_core::discovery::{Discovery, Registry, Report, Settings};

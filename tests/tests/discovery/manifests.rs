@@ -1,7 +1,7 @@
 use agentline_core::discovery::{
-    Discovery, Folders, Language, Manifest, Origin, Position, RESERVED, Reason, Report, Unfit,
+    Discovery, Folders, Manifest, Origin, Position, RESERVED, Reason, Report, Unfit,
 };
-use agentline_core::trust::Why;
+use agentline_core::trust::{Untrusted, Why};
 use agentline_core::{Change, Stderr, Store};
 
 use crate::disk::Disk;
@@ -34,16 +34,15 @@ fn g9_what_others_can_change_is_not_read() {
     disk.untrusted.insert(file.clone().into(), Why::Owner(7));
     let found = report(&disk);
     assert_eq!(ids(&found), ["two"]);
-    let text = found.problems[0].text(Language::English);
-    assert!(text.contains("/home/me/.botbus/agents/one.json belongs to user 7"), "{text}");
+    let untrusted = |path: &str, why| Reason::Untrusted(Untrusted { path: path.into(), why });
+    assert_eq!(found.problems[0].reason, untrusted(&file, Why::Owner(7)));
     assert_eq!(found.problems[0].reason.code(), "untrusted");
 
     disk.untrusted.insert(folder.into(), Why::Writable(0o777));
     let found = report(&disk);
     assert_eq!((found.agents.len(), found.problems.len()), (0, 1));
     assert_eq!(found.problems[0].file.to_str(), Some(folder));
-    let text = found.problems[0].text(Language::English);
-    assert!(text.contains("can be written by other users (mode 777)"), "{text}");
+    assert_eq!(found.problems[0].reason, untrusted(folder, Why::Writable(0o777)));
 
     let mut disk = Disk::default();
     disk.file("/home/me/.npmrc", "prefix=/theirs").program("/theirs/bin/gemini");

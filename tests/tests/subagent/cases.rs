@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agentline_core::acp::ContentBlock;
 use agentline_core::link::Rung;
-use agentline_core::problem::{AgentExit, Kind, Phase};
+use agentline_core::problem::{AgentExit, Kind, Phase, RootCause};
 use agentline_core::subagent::provider::{Permission, Provider, Task};
 use agentline_core::subagent::{By, Command, Config, Event, Outcome, Verdict};
 use agentline_core::{Exit, Group, Stderr};
@@ -165,20 +165,21 @@ fn endings() -> Vec<Case> {
         }),
         case("an exit in the middle of the turn keeps the text", "say bye; die 3").check(|seen| {
             let result = seen.finished();
-            let problem = result.error.as_ref().expect("a problem");
+            let failed = result.error.as_ref().expect("a failure");
             assert_eq!(
                 (result.outcome, &*result.output, &result.stop_reason),
                 (Outcome::Error, "bye", &None)
             );
-            assert_eq!((problem.kind, problem.phase), (Kind::Exited, Phase::Prompt));
-            assert_eq!(problem.agent_exit, Some(AgentExit::Code(3)));
+            assert_eq!((failed.kind(), failed.phase), (Kind::Exited, Phase::Prompt));
+            assert_eq!(failed.agent_exit, Some(AgentExit::Code(3)));
             assert_eq!(seen.closed().obituary.exit, Some(Exit::Code(3)));
         }),
         case("an agent that fails is an error", "say so; fail").check(|seen| {
             let result = seen.finished();
-            let problem = result.error.as_ref().expect("a problem");
-            assert_eq!((result.outcome, &*result.output, problem.kind), (Outcome::Error, "so", Kind::Rpc));
-            assert!(problem.message.contains("Internal error"), "{problem}");
+            let failed = result.error.as_ref().expect("a failure");
+            assert_eq!((result.outcome, &*result.output, failed.kind()), (Outcome::Error, "so", Kind::Rpc));
+            let said = matches!(&failed.cause, RootCause::Rpc(error) if error.message == "Internal error");
+            assert!(said, "{failed:?}");
         }),
         case("a line of noise harms nobody", "say fine").flags(&["--noise"]).check(|seen| {
             assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Completed, "fine"));
@@ -311,8 +312,8 @@ fn starting() -> Vec<Case> {
     let failed = |name, kind, phase| {
         case(name, "say never").check(move |seen| {
             let result = seen.finished();
-            let problem = result.error.as_ref().expect("a problem");
-            assert_eq!((result.outcome, problem.kind, problem.phase), (Outcome::Error, kind, phase));
+            let failed = result.error.as_ref().expect("a failure");
+            assert_eq!((result.outcome, failed.kind(), failed.phase), (Outcome::Error, kind, phase));
             assert!(seen.finished_last(), "told before the child was gone");
         })
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agentline_core::acp::{ContentBlock, SessionSetup, client};
 use agentline_core::link::Rung;
-use agentline_core::problem::{AgentExit, Kind, Phase, Problem};
+use agentline_core::problem::{AgentExit, Clock, Failed, Foreign, Kind, Phase, RootCause};
 use agentline_core::subagent::{Command, Config, Event, Finished, Outcome, Policy, Run};
 use agentline_core::{
     Action, Exit, Group, Heard, Input, LinkId, Machine, Now, Open, Output, Peer, Refused, SpawnSpec,
@@ -101,8 +101,8 @@ impl Hand {
         self.events.iter().find_map(finished)
     }
 
-    pub(crate) fn problem(&self) -> &Problem {
-        self.finished().and_then(|finished| finished.error.as_ref()).expect("a problem")
+    pub(crate) fn failed(&self) -> &Failed {
+        self.finished().and_then(|finished| finished.error.as_ref()).expect("a failure")
     }
 }
 
@@ -196,15 +196,10 @@ fn an_answer_counts_for_more_than_the_exit_after_it() {
         let mut hand = Hand::after(config(), &[GREETING]);
         order.into_iter().for_each(|heard| hand.hear(heard));
         hand.hear(Heard::Group(Group::Gone));
-        let problem = hand.problem();
-        assert_eq!((problem.kind, problem.phase), (Kind::NeedsLogin, Phase::Session), "{order:?}");
-        assert_eq!(
-            problem.hint.as_deref(),
-            Some(
-                "start /bin/agent by hand and log in there: Web login, or Terminal login (/bin/agent --acp login --now)"
-            )
-        );
-        assert_eq!(problem.exit_code(), 7);
+        let failed = hand.failed();
+        assert_eq!(failed.phase, Phase::Session, "{order:?}");
+        let RootCause::NeedsLogin { error, methods } = &failed.cause else { panic!("{failed:?}") };
+        assert_eq!((&*error.message, methods.len()), ("who are you", 2));
     }
 }
 
@@ -216,11 +211,69 @@ fn a_crash_is_named_whether_its_end_of_output_or_its_exit_comes_first() {
         hand.hear(Heard::Stderr(b"Segmentation fault\n"));
         order.into_iter().for_each(|heard| hand.hear(heard));
         hand.hear(Heard::Group(Group::Gone));
-        let (finished, problem) = (hand.finished().unwrap(), hand.problem());
+        let (finished, failed) = (hand.finished().unwrap(), hand.failed());
         assert_eq!((finished.outcome, &*finished.output), (Outcome::Error, "so far"));
-        assert_eq!((problem.kind, problem.phase), (Kind::Signalled, Phase::Prompt), "{order:?}");
-        assert_eq!(problem.agent_exit, Some(AgentExit::Signal(11)));
-        assert_eq!(problem.stderr_tail.as_deref(), Some("Segmentation fault"));
+        assert_eq!((failed.kind(), failed.phase), (Kind::Signalled, Phase::Prompt), "{order:?}");
+        assert_eq!(failed.agent_exit, Some(AgentExit::Signal(11)));
+        assert_eq!(failed.stderr_tail.as_deref(), Some("Segmentation fault"));
+    }
+}
+
+#[test]
+fn c6_an_exit_before_our_signals_is_the_cause_though_they_came_before_the_end() {
+    let mut hand = Hand::after(config(), &[GREETING, SESSION]);
+    hand.wait(Duration::from_secs(7));
+    hand.hear(Heard::Eof);
+    hand.hear(Heard::Exited(Exit::Code(3)));
+    hand.hear(Heard::Group(Group::Alive));
+    // What it left behind is told to end, and does.
+    hand.wait(Duration::from_secs(20));
+    hand.hear(Heard::Group(Group::Gone));
+    hand.wait(Duration::from_secs(20));
+    let failed = hand.failed();
+    assert_eq!(failed.cause, RootCause::Gone(Some(Exit::Code(3))), "{failed:?}");
+    assert_eq!((failed.agent_exit, failed.lived), (Some(AgentExit::Code(3)), Some(Duration::from_secs(7))));
+}
+
+#[test]
+fn c9_messages_between_other_things_are_set_off_from_each_other() {
+    let tool = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":
+        {"sessionUpdate":"tool_call","toolCallId":"t","title":"look"}}}"#;
+    let thought = CHUNK.replace("agent_message_chunk", "agent_thought_chunk");
+    let hand = Hand::after(config(), &[GREETING, SESSION, CHUNK, CHUNK, tool, CHUNK, &thought, CHUNK, END]);
+    let finished = hand.finished().expect("a result");
+    assert_eq!(finished.output, "so farso far\nso far\nso far");
+    assert_eq!(finished.messages().collect::<Vec<_>>(), ["so farso far", "so far", "so far"]);
+}
+
+#[test]
+fn c14_an_agent_that_calls_it_cancelled_when_it_may_not_go_on_was_refused() {
+    let cancelled = END.replace("end_turn", "cancelled");
+    let lines = [GREETING, SESSION, PERMISSION, &cancelled];
+    let hand = Hand::after(config(), &lines);
+    let finished = hand.finished().expect("a result");
+    assert_eq!((finished.outcome, finished.stop_reason.as_deref()), (Outcome::Rejected, Some("cancelled")));
+    assert_eq!(finished.decisions.rejected + finished.decisions.cancelled, 1);
+
+    let mut hand = Hand::after(config(), &lines[..3]);
+    hand.command(Command::Cancel).unwrap();
+    hand.line(&cancelled);
+    assert_eq!(hand.finished().expect("a result").outcome, Outcome::Aborted);
+
+    let hand = Hand::after(config(), &[GREETING, SESSION, &cancelled]);
+    assert_eq!(hand.finished().expect("a result").outcome, Outcome::Aborted);
+}
+
+#[test]
+fn c6_an_agent_that_sends_back_what_it_gets_is_recognised() {
+    for noise in ["", "ready\n"] {
+        let mut hand = Hand::after(config(), &[]);
+        let echo = format!("{noise}{}", hand.wrote);
+        hand.hear(Heard::Bytes(echo.as_bytes()));
+        hand.gone(Exit::Code(0));
+        let failed = hand.failed();
+        assert_eq!((failed.phase, &failed.cause), (Phase::Initialize, &RootCause::NotAcp(Foreign::Echo)));
+        assert_eq!(hand.wrote.lines().count(), 1, "an answer would come back as well: {}", hand.wrote);
     }
 }
 
@@ -230,9 +283,11 @@ fn an_end_that_we_brought_about_is_not_called_a_crash() {
     hand.hear(Heard::Eof);
     hand.wait(Duration::from_secs(3));
     hand.gone(Exit::Signal(15));
-    let problem = hand.problem();
-    assert_eq!((problem.kind, problem.agent_exit), (Kind::Exited, None));
-    assert_eq!(problem.message, "the agent closed its output during the turn");
+    let failed = hand.failed();
+    assert_eq!(
+        (&failed.cause, failed.phase, failed.agent_exit),
+        (&RootCause::Gone(None), Phase::Prompt, None)
+    );
     let Some(Event::Closed(closed)) = hand.events.last() else { panic!("no last word") };
     assert_eq!(closed.obituary.rung, Rung::Term);
 }
@@ -242,9 +297,9 @@ fn the_clock_of_the_whole_run_ends_it_and_does_not_overtake_a_failure() {
     let timed = Config { timeout: Some(Duration::from_secs(20)), ..config() };
     let mut hand = Hand::after(timed.clone(), &[GREETING, SESSION, CHUNK]);
     hand.wait(Duration::from_secs(21));
-    let (finished, problem) = (hand.finished().expect("a result"), hand.problem());
+    let (finished, failed) = (hand.finished().expect("a result"), hand.failed());
     assert_eq!(
-        (finished.outcome, &*finished.output, problem.kind),
+        (finished.outcome, &*finished.output, failed.kind()),
         (Outcome::Error, "so far", Kind::Timeout)
     );
 
@@ -253,7 +308,7 @@ fn the_clock_of_the_whole_run_ends_it_and_does_not_overtake_a_failure() {
     hand.wait(Duration::from_secs(19));
     hand.line(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}}"#);
     hand.wait(Duration::from_secs(60));
-    assert_eq!((hand.problem().kind, hand.problem().phase), (Kind::Rpc, Phase::Session));
+    assert_eq!((hand.failed().kind(), hand.failed().phase), (Kind::Rpc, Phase::Session));
 }
 
 #[test]
@@ -265,7 +320,8 @@ fn while_nobody_takes_its_events_only_the_clock_of_the_whole_run_goes_on() {
     hand.wait(Duration::from_secs(19));
     assert!(hand.finished().is_none());
     hand.wait(Duration::from_secs(1));
-    assert_eq!(hand.problem().message, "the run took longer than 20s");
+    let after = Some(Duration::from_secs(20));
+    assert_eq!(hand.failed().cause, RootCause::TimedOut { clock: Clock::Run, after, saw: None });
 }
 
 #[test]

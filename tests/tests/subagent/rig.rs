@@ -11,7 +11,7 @@ use agentline_core::Closed;
 use agentline_core::acp::Fault;
 use agentline_core::acp::client::Moment;
 use agentline_core::acp::update::Speaker;
-use agentline_core::problem::{Kind, Problem};
+use agentline_core::problem::{Failed, Kind};
 use agentline_core::subagent::{Command, Config, Event, Finished, Outcome, Run};
 use agentline_core::{Machine, Now, Output, Refused, SpawnSpec, Time};
 use agentline_tests::scripted::{Exits, Scripted, Start};
@@ -190,12 +190,18 @@ impl Audit<Run> for Settles {
 impl Settles {
     fn finished(&mut self, finished: &Finished) {
         assert!(!std::mem::replace(&mut self.finished, true), "a second result");
-        let whole = if finished.output_truncated { &self.text[..finished.output.len()] } else { &self.text };
-        assert_eq!(finished.output, whole);
+        // Messages are set off from each other by line ends.
+        let bare = |text: &str| text.replace('\n', "");
+        let (output, whole) = (bare(&finished.output), bare(&self.text));
+        assert!(whole.starts_with(&output) && (finished.output_truncated || output == whole), "{finished:?}");
+        let messages: Vec<&str> = finished.messages().collect();
+        assert_eq!(bare(&messages.concat()), output);
+        let counts = finished.decisions;
+        assert_eq!(counts.allowed + counts.rejected + counts.cancelled, self.decisions as u64);
         assert_eq!(finished.permissions.len(), self.decisions);
         assert_eq!(finished.outcome == Outcome::Error, finished.error.is_some(), "{finished:?}");
         // What ended it on our side before the cancel counts for more.
-        let ours = |error: &Problem| matches!(error.kind, Kind::Timeout | Kind::Refused);
+        let ours = |error: &Failed| matches!(error.kind(), Kind::Timeout | Kind::Refused);
         let aborted = finished.outcome == Outcome::Aborted || finished.error.as_ref().is_some_and(ours);
         assert!(!self.cancelled || aborted, "{finished:?}");
     }

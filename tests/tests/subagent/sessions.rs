@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use agentline_core::acp::session::Unsettable;
 use agentline_core::acp::{PermissionOutcome, SessionId, client};
-use agentline_core::problem::{Kind, Phase};
+use agentline_core::problem::{Kind, Phase, RootCause};
 use agentline_core::subagent::{
     Allow, By, Choice, Command, Config, Event, Outcome, Policy, Setting, Verdict,
 };
@@ -60,8 +61,7 @@ fn an_old_session_of_an_agent_that_has_none_is_a_wrong_wish() {
     for session in [Choice::Old(SessionId::from("s")), Choice::Last(Vec::new())] {
         let mut hand = Hand::after(Config { session, ..config() }, &[GREETING]);
         hand.gone(Exit::Code(0));
-        let problem = hand.problem();
-        assert_eq!((problem.kind, problem.phase, problem.exit_code()), (Kind::Usage, Phase::Session, 2));
+        assert_eq!((hand.failed().kind(), hand.failed().phase), (Kind::Usage, Phase::Session));
     }
 }
 
@@ -102,19 +102,20 @@ fn d1_one_folder_many_spellings_are_one_workspace() {
 
 #[test]
 fn session_gone_is_told_in_the_agents_words_and_never_a_new_session() {
-    for (code, said, kind, exit) in [
-        (-32002, "Resource not found", Kind::NotFound, 3),
-        (-32602, "Session not found", Kind::Rpc, 1),
-        (-32603, "Internal error", Kind::Rpc, 1),
+    for (code, said, kind) in [
+        (-32002, "Resource not found", Kind::NotFound),
+        (-32602, "Session not found", Kind::Rpc),
+        (-32603, "Internal error", Kind::Rpc),
     ] {
         let old = Config { session: Choice::Old(SessionId::from("s")), ..config() };
         let mut hand = Hand::after(old, &[&greeting(true, true)]);
         let error = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"{said}"}}}}"#);
         hand.line(&error);
         hand.gone(Exit::Code(0));
-        let problem = hand.problem();
-        assert_eq!((problem.kind, problem.phase, problem.exit_code()), (kind, Phase::Session, exit));
-        assert!(problem.message.contains(said) && !hand.wrote.contains("session/new"), "{problem}");
+        let failed = hand.failed();
+        assert_eq!((failed.kind(), failed.phase), (kind, Phase::Session));
+        let is_told = format!("{:?}", failed.cause).contains(said);
+        assert!(is_told && !hand.wrote.contains("session/new"), "{failed:?}");
     }
 }
 
@@ -131,9 +132,9 @@ fn b4_a_clock_that_expires_before_the_turn_is_told_at_once() {
         let mut hand = Hand::after(config, lines);
         hand.hear(Heard::Stderr(b"still loading\n"));
         hand.wait(second);
-        let problem = hand.problem();
-        assert_eq!((problem.kind, problem.exit_code()), (Kind::Timeout, 124), "{problem}");
-        assert_eq!(problem.stderr_tail.as_deref(), Some("still loading"));
+        let failed = hand.failed();
+        assert_eq!(failed.kind(), Kind::Timeout, "{failed:?}");
+        assert_eq!(failed.stderr_tail.as_deref(), Some("still loading"));
         hand.gone(Exit::Code(0));
     }
 }
@@ -146,7 +147,7 @@ fn a_list_without_an_end_is_not_read_for_ever() {
         hand.line(&page(id, &[], Some("again")));
     }
     hand.gone(Exit::Code(0));
-    assert_eq!((hand.problem().kind, hand.problem().phase), (Kind::NotFound, Phase::Session));
+    assert_eq!((hand.failed().kind(), hand.failed().phase), (Kind::NotFound, Phase::Session));
     assert_eq!(hand.wrote.matches("session/list").count(), 100);
 }
 
@@ -184,24 +185,32 @@ fn a_setting_that_fails_ends_the_run_before_the_prompt() {
         (Setting::Mode("z".into()), OPTIONS, Some(no), Kind::Rpc, "no such mode"),
         (Setting::Model("z".into()), OPTIONS, Some(no), Kind::Rpc, "no such mode"),
         (Setting::Mode("z".into()), r#"{"sessionId":"s"}"#, None, Kind::Usage, "modes"),
-        (Setting::Option("z".into(), "1".into()), OPTIONS, None, Kind::Usage, "no option z"),
-        (Setting::Model("y".into()), r#"{"sessionId":"s"}"#, None, Kind::Usage, "no choice of models"),
+        (Setting::Option("z".into(), "1".into()), OPTIONS, None, Kind::Usage, "option z"),
+        (Setting::Model("y".into()), r#"{"sessionId":"s"}"#, None, Kind::Usage, "choice of models"),
     ];
     for (setting, session, said, kind, why) in table {
         let mut hand = Hand::after(with(setting.clone()), &[GREETING, &answer(1, session)]);
         said.into_iter().for_each(|line| hand.line(line));
         hand.gone(Exit::Code(0));
-        let problem = hand.problem();
-        assert_eq!((problem.kind, problem.phase), (kind, Phase::Session), "{problem}");
-        assert!(problem.message.contains(why), "{problem}");
+        let failed = hand.failed();
+        assert_eq!((failed.kind(), failed.phase), (kind, Phase::Session), "{failed:?}");
+        assert!(format!("{:?}", failed.cause).contains(why), "{failed:?}");
         assert_eq!(prompts(&hand), 0);
-        let hint = match said {
-            Some(_) if matches!(setting, Setting::Mode(_)) => Some("one of a"),
-            Some(_) => Some("one of x, y"),
-            None if session == OPTIONS => Some("--set with one of m"),
-            None => None,
+        let offered = if let RootCause::BadValue { values, .. }
+        | RootCause::Unsettable(Unsettable::NotOffered { options: values, .. }) =
+            &failed.cause
+        {
+            values.join(", ")
+        } else {
+            panic!("{failed:?}")
         };
-        assert_eq!(problem.hint.as_deref(), hint);
+        let wanted = match said {
+            Some(_) if matches!(setting, Setting::Mode(_)) => "a",
+            Some(_) => "x, y",
+            None if session == OPTIONS => "m",
+            None => "",
+        };
+        assert_eq!(offered, wanted);
     }
 }
 
@@ -234,12 +243,11 @@ fn d2_models_beside_the_options_are_set_by_their_own_method() {
 fn a_permission_that_must_not_be_asked_for_ends_the_run() {
     let mut hand =
         Hand::after(Config { policy: Policy::Fail, ..config() }, &[GREETING, SESSION, CHUNK, PERMISSION]);
-    let (finished, problem) = (hand.finished().expect("a result"), hand.problem());
+    let (finished, failed) = (hand.finished().expect("a result"), hand.failed());
     assert_eq!(
-        (finished.outcome, &*finished.output, problem.kind),
+        (finished.outcome, &*finished.output, failed.kind()),
         (Outcome::Error, "so far", Kind::Refused)
     );
-    assert_eq!(finished.exit_code(), 6);
     assert!(hand.wrote.contains(r#"{"outcome":{"outcome":"selected","optionId":"n"}}"#), "{}", hand.wrote);
     hand.gone(Exit::Code(0));
 }

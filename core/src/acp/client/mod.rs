@@ -270,6 +270,7 @@ impl Client {
 
     fn frame(&mut self, now: Now, line: Line<'_>, frame: Frame<'_>) {
         match frame {
+            Frame::Request { method, .. } if self.is_echo(&method) => self.fault(now, Fault::Echo),
             Frame::Request { id, method, params } => self.request(id, &method, params),
             Frame::Notification { method, params } => self.notification(&method, params, line),
             Frame::Response { id, outcome } => self.response(now, &id, outcome),
@@ -282,6 +283,11 @@ impl Client {
                 }
             }
         }
+    }
+
+    /// No agent asks for a handshake. Our answer would come back as well, and be taken for the agent's.
+    fn is_echo(&self, method: &str) -> bool {
+        matches!(self.stage, Stage::Initializing) && method == method::INITIALIZE
     }
 
     /// Only who asked gets an answer: some agents die of an error that names no request.

@@ -111,7 +111,6 @@ pub(super) fn word(event: &Event) -> String {
             Notice::LateEnd { session, tag } => format!("late end of {} in {session}", tag.0),
             Notice::Forgotten(session) => format!("forgotten {session}"),
             Notice::UnknownSession(session) => format!("unknown session {session}"),
-            other => format!("{other:?}"),
         },
         E::Closed(closed) => format!("closed {:?}", closed.fault()),
     }
