@@ -149,6 +149,7 @@ impl Show {
 /// The result of a run in which nothing happened.
 pub(crate) fn nothing(outcome: Outcome, error: Option<Problem>) -> Finished {
     Finished {
+        permissions_dropped: 0,
         outcome,
         stop_reason: None,
         output: String::new(),

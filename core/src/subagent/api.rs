@@ -221,14 +221,22 @@ pub struct Finished {
     pub output: String,
     /// Whether the answer was longer than what is kept.
     pub output_truncated: bool,
-    /// How each permission request was answered.
+    /// How each permission request was answered: the first of them, as far as 256 KiB go. Titles are cut at 4 KiB.
     pub permissions: Vec<Decision>,
+    /// How many more were answered. Each was told when it was.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub permissions_dropped: usize,
     /// What the turn cost, as the agent wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Json>,
     /// Why, if it went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Problem>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// How a run went.
@@ -257,6 +265,7 @@ impl Finished {
             output: String::new(),
             output_truncated: false,
             permissions: Vec::new(),
+            permissions_dropped: 0,
             usage: None,
             error: Some(Problem::new(Phase::Prompt, Kind::Internal, "nobody drives the run any more")),
         }

@@ -8,7 +8,7 @@ use crate::discovery::command_line;
 use crate::link::Rung;
 use crate::machine::{Exit, Open, OpenError};
 use crate::problem::{AgentExit, Kind, Phase, Problem};
-use crate::rpc::{RpcError, code};
+use crate::rpc::{Json, RpcError, code};
 
 /// A failure that waits for the child's end.
 #[derive(Debug)]
@@ -42,6 +42,12 @@ impl Evidence {
         Self { argv, bad_line: None, logins: Vec::new(), values: Vec::new() }
     }
 
+    /// The agent says how to log in. A hint names few of many, and none that is longer than a hint may be.
+    pub(crate) fn offers(&mut self, logins: &[AuthMethod]) {
+        let short = logins.iter().filter(|login| Json::new(login).get().len() <= LOGIN);
+        self.logins = short.take(LOGINS).cloned().collect();
+    }
+
     /// A failure whose reason is known as it stands.
     pub(crate) fn failure(&self, phase: Phase, failure: &Failure) -> Problem {
         let (kind, said) = match failure {
@@ -49,11 +55,11 @@ impl Evidence {
             Failure::Unreadable(why) => {
                 (Kind::Protocol, format!("the agent's answer to {} cannot be read: {why}", asked(phase)))
             }
-            Failure::TimedOut => {
+            Failure::TimedOut { .. } => {
                 (Kind::Timeout, format!("the agent did not answer {} in time", asked(phase)))
             }
-            Failure::Silent => (Kind::Timeout, "the agent was silent for too long".to_owned()),
-            Failure::Unconfirmed | Failure::Shutdown => (Kind::Cancelled, failure.to_string()),
+            Failure::Silent { .. } => (Kind::Timeout, "the agent was silent for too long".to_owned()),
+            Failure::Unconfirmed { .. } | Failure::Shutdown => (Kind::Cancelled, failure.to_string()),
             Failure::Disconnected => (Kind::Exited, "the agent closed the connection".to_owned()),
         };
         Problem::new(phase, kind, said)
@@ -128,7 +134,7 @@ impl Evidence {
                 Problem::new(phase, Kind::WrongVersion, said).hint("use a version of it that speaks ACP 1")
             }
             Fault::Refused(error) => self.rpc(phase, error),
-            Fault::TimedOut => {
+            Fault::TimedOut { .. } => {
                 let wrote = self.bad_line.as_ref().map(|line| format!("; it wrote: {line}"));
                 let said =
                     format!("the agent did not answer initialize in time{}", wrote.unwrap_or_default());
@@ -233,3 +239,8 @@ fn of_open(error: OpenError) -> Problem {
     };
     problem.hint(hint)
 }
+
+/// Logins that are kept for a hint.
+const LOGINS: usize = 16;
+/// Bytes of one, as JSON.
+const LOGIN: usize = 4 << 10;

@@ -137,11 +137,11 @@ fn every_way_to_fail_names_its_kind_and_step_and_what_to_try() {
         ),
         (
             &[Opens, Says(r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"today"}}"#), gone],
-            Kind::Protocol,
+            Kind::WrongVersion,
             Phase::Initialize,
-            not_acp,
-            "protocolVersion",
-            "",
+            Failed(Failure::WrongVersion),
+            "version \"today\"",
+            "ACP 1",
         ),
         (
             &[Opens, Says(NO), gone],
