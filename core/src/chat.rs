@@ -392,7 +392,7 @@ impl Chat {
         use client::Event as Agent;
         match event {
             Agent::Ready(ready) => {
-                self.evidence.logins.clone_from(&ready.auth_methods);
+                self.evidence.offers(&ready.auth_methods);
                 self.say(subagent::Event::Ready(ready));
                 self.open(now);
             }
@@ -457,7 +457,7 @@ impl Chat {
     fn turn_ended(&mut self, now: Now, ended: TurnEnded) {
         let ending = match ended.end {
             Ok(stopped) => Ending::of_stop(stopped),
-            Err(Failure::Unconfirmed | Failure::Shutdown) => Ending::plain(Outcome::Aborted),
+            Err(Failure::Unconfirmed { .. } | Failure::Shutdown) => Ending::plain(Outcome::Aborted),
             // How the child ended is part of the reason.
             Err(Failure::Disconnected) => return self.lose(now, Phase::Prompt, Failure::Disconnected),
             Err(failure) => Ending::failed(self.evidence.failure(Phase::Prompt, &failure)),

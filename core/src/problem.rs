@@ -41,7 +41,7 @@ pub enum RootCause {
     /// The agent speaks something else.
     NotAcp(Foreign),
     /// The agent speaks another version of the protocol.
-    WrongVersion(u16),
+    WrongVersion(String),
     /// A clock ran out.
     TimedOut {
         /// Which.

@@ -10,7 +10,7 @@ use std::thread;
 
 use rustix::fs::{FileType, OFlags};
 
-/// A stream for a link that is opened with [`Open::Given`](agentline_core::Open::Given).
+/// A stream for a link that is opened with [`Open::Given`](agentline_core::Open::Given(0)).
 #[derive(Debug)]
 pub struct Given {
     input: Option<OwnedFd>,

@@ -392,7 +392,7 @@ mod tests {
             ),
             (
                 Initialize,
-                RootCause::WrongVersion(2),
+                RootCause::WrongVersion("2".into()),
                 "x",
                 "it speaks version 2 of ACP, not 1",
                 "use a version of it that speaks ACP 1",

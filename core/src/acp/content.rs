@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use memchr::memchr2;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::Json;
 use super::lenient::or_default;
+use crate::rpc::Text;
 
 /// One piece of content.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -137,7 +139,7 @@ pub enum Resource {
         /// The text.
         text: String,
         /// Such as `text/plain`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
     },
     /// Bytes.
@@ -148,7 +150,7 @@ pub enum Resource {
         /// Base64.
         blob: String,
         /// Such as `application/pdf`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
     },
 }
@@ -208,7 +210,7 @@ impl<'de> Deserialize<'de> for ContentBlock {
             "audio" => serde_json::from_str(json).map(Self::Audio),
             "resource_link" => serde_json::from_str(json).map(Self::ResourceLink),
             "resource" => serde_json::from_str(json).map(Self::Resource),
-            _ => Ok(Self::Unknown(Unknown { tag, raw: Json::from(raw) })),
+            _ => Ok(Self::Unknown(Unknown { tag: tag.into_owned(), raw: Json::from(raw) })),
         }
         .map_err(D::Error::custom)
     }
@@ -228,12 +230,12 @@ impl Serialize for ContentBlock {
     }
 }
 
-/// The string member `name` of an object, without decoding the rest.
-pub(super) fn tag_of(raw: &RawValue, name: &'static str) -> Option<String> {
+/// The string member `name` of an object, without decoding the rest; the first one counts.
+pub(super) fn tag_of<'a>(raw: &'a RawValue, name: &'static str) -> Option<Cow<'a, str>> {
     struct Tag(&'static str);
 
     impl<'de> Visitor<'de> for Tag {
-        type Value = Option<String>;
+        type Value = Option<Cow<'de, str>>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object")
@@ -241,9 +243,9 @@ pub(super) fn tag_of(raw: &RawValue, name: &'static str) -> Option<String> {
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             let mut tag = None;
-            while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-                if key == self.0 {
-                    tag = Some(map.next_value()?);
+            while let Some(Text(key)) = map.next_key()? {
+                if key == self.0 && tag.is_none() {
+                    tag = Some(map.next_value::<Text<'de>>()?.0);
                 } else {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -252,6 +254,14 @@ pub(super) fn tag_of(raw: &RawValue, name: &'static str) -> Option<String> {
         }
     }
 
+    // Nearly everybody writes it first, and without escapes.
+    let first = raw.get().strip_prefix("{\"").and_then(|rest| rest.strip_prefix(name)?.strip_prefix("\":\""));
+    if let Some(tag) = first.and_then(|rest| rest.get(..memchr2(b'"', b'\\', rest.as_bytes())?)) {
+        let end = 2 + name.len() + 3 + tag.len();
+        if raw.get().as_bytes().get(end) == Some(&b'"') {
+            return Some(Cow::Borrowed(tag));
+        }
+    }
     let mut json = serde_json::Deserializer::from_str(raw.get());
     json.deserialize_map(Tag(name)).ok().flatten()
 }

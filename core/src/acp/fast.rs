@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use memchr::memmem;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -23,6 +24,8 @@ pub(super) struct TextChunk<'a> {
 
 /// Decodes a line that is a text chunk and nothing more; `None` for every other line.
 pub(super) fn text_chunk(line: &str) -> Option<TextChunk<'_>> {
+    // Cheaper than an attempt that fails half way.
+    memmem::find(line.as_bytes(), b"_chunk\"")?;
     let Line { params: Object(Params { session_id, update: Object(update) }), .. } = object(line).ok()?;
     let Object(content) = update.content;
     Some(TextChunk {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -48,15 +48,13 @@ pub(super) fn explain(error: &serde_json::Error) -> String {
 
 pub(super) use crate::rpc::or_default;
 
-/// Bad items are left out, and a bad list is an empty one (`x-deserialize-skip-invalid-items`).
+/// Bad items are left out, and a bad list is an empty one.
 pub(super) fn items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    let raw = <&'de RawValue>::deserialize(deserializer)?;
-    let items: Vec<&'de RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
-    Ok(items.into_iter().filter_map(|item| serde_json::from_str(item.get()).ok()).collect())
+    some_items(deserializer).map(Option::unwrap_or_default)
 }
 
 /// Like [`items`], where an absent or bad list is told from an empty one.
@@ -65,13 +63,32 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
+    struct Items<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Items<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<T>, A::Error> {
+            let mut items = Vec::new();
+            while let Some(item) = seq.next_element::<&'de RawValue>()? {
+                items.extend(serde_json::from_str(item.get()).ok());
+            }
+            Ok(items)
+        }
+    }
+
     let raw = <&'de RawValue>::deserialize(deserializer)?;
-    let items: Option<Vec<&'de RawValue>> = serde_json::from_str(raw.get()).unwrap_or_default();
-    Ok(items
-        .map(|items| items.into_iter().filter_map(|item| serde_json::from_str(item.get()).ok()).collect()))
+    if !raw.get().starts_with('[') {
+        return Ok(None);
+    }
+    Ok(serde_json::Deserializer::from_str(raw.get()).deserialize_seq(Items(PhantomData)).ok())
 }
 
-/// Null counts as empty, anything else must be right (`x-deserialize-default-on-null`).
+/// Null counts as empty, anything else must be right.
 pub(super) fn or_null<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -80,16 +97,24 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A capability written as an object: present and not null means offered; anything but an object is absent.
+/// A capability: any object or true offers it, whichever of them the schema has; anything else does not.
 pub(super) fn offered<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     let raw = <&'de RawValue>::deserialize(deserializer)?;
-    Ok(raw.get().starts_with('{'))
+    Ok(raw.get().starts_with('{') || raw.get() == "true")
 }
 
-/// The other direction: an offered capability is `{}`, one that is not is left out.
-pub(super) fn as_object<S: serde::Serializer>(_: &bool, serializer: S) -> Result<S::Ok, S::Error> {
+/// A capability that is written as an object: `{}` when it is offered, left out when it is not.
+pub(super) mod marker {
     use serde::ser::SerializeMap;
-    serializer.serialize_map(Some(0))?.end()
+    use serde::{Deserializer, Serializer};
+
+    pub(in crate::acp) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+        super::offered(deserializer)
+    }
+
+    pub(in crate::acp) fn serialize<S: Serializer>(_: &bool, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_map(Some(0))?.end()
+    }
 }
 
 /// What is not worth writing.

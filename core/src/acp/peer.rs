@@ -1,14 +1,15 @@
 //! What both roles say about the peer.
 
-use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::lenient::{explain, object};
 use super::{Json, SessionId};
 use crate::lines::Line;
 use crate::machine::{Refused, Tag};
-use crate::rpc::{After, Flaw, RpcError, TOO_LONG, shown};
+use crate::rpc::{After, Flaw, Id, RpcError, TOO_LONG, shown};
 
 /// Names a request of the peer until it is answered or withdrawn.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
@@ -42,10 +43,19 @@ pub enum Notice {
         /// What is wrong with them.
         why: String,
     },
-    /// An answer to nothing that is open: late, or made up.
+    /// An answer to nothing that is open: late, made up, or with an id of another type.
     Orphan {
-        /// The id as written.
+        /// The id as written, at most 200 characters.
         id: String,
+        /// Requests of ours that wait for an answer, the oldest four: what the id could have been.
+        open: Vec<u64>,
+    },
+    /// An error that names no request: the peer could not read a line of ours, or says so.
+    Complaint {
+        /// The error.
+        error: RpcError,
+        /// Requests of ours that wait for an answer, the oldest four: one of them may be meant.
+        open: Vec<u64>,
     },
     /// A turn that was given up has ended after all.
     LateEnd {
@@ -56,8 +66,6 @@ pub enum Notice {
     },
     /// A session that nobody used made room for another. It can be opened again.
     Forgotten(SessionId),
-    /// The peer could not read a line of ours, or says so.
-    Complaint(RpcError),
     /// An update of a session that nobody opened.
     UnknownSession(SessionId),
 }
@@ -73,9 +81,9 @@ pub enum Fault {
     /// It sends back what it is sent.
     #[error("it sends back what it is sent")]
     Echo,
-    /// It wants another version.
+    /// It wants another version. The JSON as written, at most 200 characters: the string `"1"` is not the number 1.
     #[error("it speaks version {0} of the protocol, not {PROTOCOL}", PROTOCOL = super::session::PROTOCOL_VERSION)]
-    WrongVersion(u16),
+    WrongVersion(String),
     /// It refused the handshake.
     #[error("it refused the handshake: {0}")]
     Refused(RpcError),
@@ -83,8 +91,11 @@ pub enum Fault {
     #[error("its answer to the handshake cannot be read: {0}")]
     Unreadable(String),
     /// It did not answer the handshake in time.
-    #[error("it did not answer the handshake in time")]
-    TimedOut,
+    #[error("it did not answer the handshake within {after:?}")]
+    TimedOut {
+        /// What the clock of the handshake stood at.
+        after: Duration,
+    },
     /// It wrote a line over the limit.
     #[error("it wrote a line over the limit")]
     LineTooLong,
@@ -103,9 +114,13 @@ impl Notice {
             Self::Orphan { .. } => "orphan",
             Self::LateEnd { .. } => "late_end",
             Self::Forgotten(_) => "forgotten",
-            Self::Complaint(_) => "complaint",
+            Self::Complaint { .. } => "complaint",
             Self::UnknownSession(_) => "unknown_session",
         }
+    }
+
+    pub(super) fn orphan(id: &Id, open: Vec<u64>) -> Self {
+        Self::Orphan { id: shown(id.token()).to_owned(), open }
     }
 
     pub(super) fn bad_line(why: &'static str, line: Line<'_>) -> Self {
@@ -123,6 +138,9 @@ impl Fault {
         }
     }
 }
+
+/// Bytes of an id of the peer's that is kept: a session, a message, a login. The longest that was seen has 4 KiB.
+pub(super) const LONGEST_ID: usize = 8 << 10;
 
 /// Absent parameters are empty ones.
 pub(super) fn decode<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, RpcError> {

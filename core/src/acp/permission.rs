@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::lenient::{items, or_default};
 use super::update::ToolCallUpdate;
 use super::{Json, SessionId};
 
@@ -14,7 +15,8 @@ pub struct PermissionRequest {
     pub session_id: SessionId,
     /// The call that it is about; may hold no more than an id.
     pub tool_call: ToolCallUpdate,
-    /// What can be answered, in the agent's order.
+    /// What can be answered, in the agent's order. What cannot be named in an answer is left out.
+    #[serde(deserialize_with = "items")]
     pub options: Vec<PermissionOption>,
     /// Extension data.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -23,14 +25,32 @@ pub struct PermissionRequest {
 
 /// One possible answer.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", from = "Offered")]
 pub struct PermissionOption {
     /// For the answer; never to be read into.
     pub option_id: String,
-    /// For people.
+    /// For people. Read as the id where it is missing.
     pub name: String,
     /// What choosing it means.
     pub kind: OptionKind,
+}
+
+/// An option as it may come: only its id cannot be done without.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Offered {
+    option_id: String,
+    #[serde(default, deserialize_with = "or_default")]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    kind: Option<OptionKind>,
+}
+
+impl From<Offered> for PermissionOption {
+    fn from(Offered { option_id, name, kind }: Offered) -> Self {
+        let name = name.unwrap_or_else(|| option_id.clone());
+        Self { option_id, name, kind: kind.unwrap_or_else(|| OptionKind::Unknown("other".to_owned())) }
+    }
 }
 
 /// What choosing an option means.
@@ -61,6 +81,14 @@ impl OptionKind {
             Self::RejectAlways => "reject_always",
             Self::Unknown(kind) => kind,
         }
+    }
+
+    /// The same, with an unknown word cut to what is worth keeping.
+    pub(crate) fn known(&self) -> Self {
+        if let Self::Unknown(word) = self {
+            return Self::Unknown(crate::rpc::shown(word).to_owned());
+        }
+        self.clone()
     }
 
     /// Whether choosing it lets the tool run.

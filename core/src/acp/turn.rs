@@ -17,7 +17,7 @@ use crate::machine::Tag;
 /// ```
 ///
 /// A turn that was given up takes a prompt like one that is idle.
-#[derive(Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Turn {
     #[default]
     Idle,
@@ -49,13 +49,6 @@ impl Turn {
     /// Whether the agent was told to stop and has not answered.
     pub(super) const fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelling(..) | Self::GivenUp(_))
-    }
-
-    /// Ends the turn without the agent, and names its prompt.
-    pub(super) fn give_up(&mut self) -> Option<Open> {
-        let open = self.open()?;
-        *self = Self::GivenUp(open);
-        Some(open)
     }
 }
 

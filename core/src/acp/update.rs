@@ -474,15 +474,13 @@ impl Update {
     }
 }
 
-impl<'de> Deserialize<'de> for Update {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = <&'de RawValue>::deserialize(deserializer)?;
-        let tag = tag_of(raw, "sessionUpdate").ok_or_else(|| D::Error::missing_field("sessionUpdate"))?;
+impl Update {
+    /// Reads an update as it was written.
+    pub(super) fn read(raw: &RawValue) -> Result<Self, serde_json::Error> {
+        let tag = tag_of(raw, "sessionUpdate").ok_or_else(|| Error::missing_field("sessionUpdate"))?;
         let json = raw.get();
         if let Some(speaker) = Speaker::from_tag(&tag) {
-            return serde_json::from_str(json)
-                .map(|chunk| Self::Message(speaker, chunk))
-                .map_err(D::Error::custom);
+            return serde_json::from_str(json).map(|chunk| Self::Message(speaker, chunk));
         }
         match &*tag {
             "tool_call" => serde_json::from_str(json).map(Self::ToolCall),
@@ -493,9 +491,14 @@ impl<'de> Deserialize<'de> for Update {
             "config_option_update" => serde_json::from_str(json).map(Self::ConfigOptions),
             "session_info_update" => serde_json::from_str(json).map(Self::SessionInfo),
             "usage_update" => serde_json::from_str(json).map(Self::Usage),
-            _ => Ok(Self::Other(Unknown { tag, raw: Json::from(raw) })),
+            _ => Ok(Self::Other(Unknown { tag: tag.into_owned(), raw: Json::from(raw) })),
         }
-        .map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for Update {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(<&'de RawValue>::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 
@@ -539,7 +542,7 @@ impl<'de> Deserialize<'de> for ToolContent {
             "text" | "image" | "audio" | "resource" | "resource_link" => {
                 return Err(D::Error::custom("content without its wrapper"));
             }
-            _ => Ok(Self::Unknown(Unknown { tag, raw: Json::from(raw) })),
+            _ => Ok(Self::Unknown(Unknown { tag: tag.into_owned(), raw: Json::from(raw) })),
         }
         .map_err(D::Error::custom)
     }

@@ -60,6 +60,11 @@ impl RpcError {
     }
 }
 
+/// The start of a text, as many whole characters as fit into so many bytes.
+pub(crate) fn cut(text: &str, bytes: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes.min(text.len()))).unwrap_or_default()
+}
+
 /// The start of a text of the peer's: an answer is not as long as what it answers.
 pub(crate) fn shown(text: &str) -> &str {
     text.char_indices().nth(SHOWN).map_or(text, |(end, _)| text.get(..end).unwrap_or_default())

@@ -44,6 +44,17 @@ impl<Ask> Pending<Ask> {
         self.open.remove(&number)
     }
 
+    /// What is known of an open request.
+    #[must_use]
+    pub fn get(&self, number: u64) -> Option<&Ask> {
+        self.open.get(&number)
+    }
+
+    /// What is known of an open request, to be changed.
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut Ask> {
+        self.open.get_mut(&number)
+    }
+
     /// Closes the oldest request.
     pub fn pop(&mut self) -> Option<Ask> {
         self.open.pop_first().map(|(_, ask)| ask)

@@ -224,8 +224,11 @@ pub struct Finished {
     /// Where its messages begin, in bytes, from the second on; see [`Finished::messages`].
     #[serde(skip)]
     pub starts: Vec<usize>,
-    /// How each permission request was answered; the first ones, when there were very many.
+    /// How each permission request was answered: the first of them, as far as 256 KiB go. Titles are cut at 4 KiB.
     pub permissions: Vec<Decision>,
+    /// How many more were answered. Each was told when it was.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub permissions_dropped: usize,
     /// How many were answered in which way.
     #[serde(rename = "permissionCounts")]
     pub decisions: Decisions,
@@ -246,6 +249,11 @@ pub struct Decisions {
     pub rejected: u64,
     /// No option was chosen.
     pub cancelled: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// How a run went.
@@ -299,6 +307,7 @@ impl Finished {
             starts: Vec::new(),
             permissions: Vec::new(),
             decisions: Decisions::default(),
+            permissions_dropped: 0,
             usage: None,
             error: Some(Failed::new(Phase::Prompt, RootCause::Undriven)),
         }

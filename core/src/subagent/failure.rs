@@ -9,7 +9,7 @@ use crate::closed::{Cause, Closed};
 use crate::link::Rung;
 use crate::machine::{Exit, Time};
 use crate::problem::{AgentExit, Clock, Failed, Foreign, Phase, RootCause};
-use crate::rpc::{RpcError, code};
+use crate::rpc::{Json, RpcError, code};
 
 /// A failure that waits for the child's end.
 #[derive(Debug)]
@@ -53,14 +53,20 @@ impl Evidence {
         self.odd.get_or_insert_with(|| Box::new(notice.clone()));
     }
 
+    /// The agent says how to log in. A hint names few of many, and none that is longer than a hint may be.
+    pub(crate) fn offers(&mut self, logins: &[AuthMethod]) {
+        let short = logins.iter().filter(|login| Json::new(login).get().len() <= LOGIN);
+        self.logins = short.take(LOGINS).cloned().collect();
+    }
+
     /// A failure whose reason is known as it stands.
     pub(crate) fn failure(&self, phase: Phase, failure: &Failure) -> Failed {
         let cause = match failure {
             Failure::Rpc(error) => self.rpc(phase, error),
             Failure::Unreadable(why) => RootCause::Unreadable(why.clone()),
-            Failure::TimedOut => self.timed_out(clock_of(phase)),
-            Failure::Silent => self.timed_out(Clock::Silence),
-            Failure::Unconfirmed | Failure::Shutdown => RootCause::Cancelled,
+            Failure::TimedOut { .. } => self.timed_out(clock_of(phase)),
+            Failure::Silent { .. } => self.timed_out(Clock::Silence),
+            Failure::Unconfirmed { .. } | Failure::Shutdown => RootCause::Cancelled,
             Failure::Disconnected => RootCause::Gone(None),
         };
         Failed::new(phase, cause)
@@ -129,9 +135,9 @@ impl Evidence {
         match fault {
             Fault::NotAcp(why) => RootCause::NotAcp(Foreign::Framing(why.clone())),
             Fault::Echo => RootCause::NotAcp(Foreign::Echo),
-            Fault::WrongVersion(version) => RootCause::WrongVersion(*version),
+            Fault::WrongVersion(version) => RootCause::WrongVersion(version.clone()),
             Fault::Refused(error) => self.rpc(phase, error),
-            Fault::TimedOut => self.timed_out(Clock::Initialize),
+            Fault::TimedOut { .. } => self.timed_out(Clock::Initialize),
             Fault::Unreadable(_) | Fault::LineTooLong | Fault::NotReading => RootCause::Fault(fault.clone()),
         }
     }
@@ -147,3 +153,8 @@ fn clock_of(phase: Phase) -> Clock {
         Clock::Session
     }
 }
+
+/// Logins that are kept for a hint.
+const LOGINS: usize = 16;
+/// Bytes of one, as JSON.
+const LOGIN: usize = 4 << 10;

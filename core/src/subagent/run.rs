@@ -153,8 +153,8 @@ impl Run {
                 Told::Ended => self.out.end(),
             }
         }
-        if let (State::Connecting, Some(Fault::TimedOut)) = (&self.state, self.fault()) {
-            let cause = self.evidence.fault(Phase::Initialize, &Fault::TimedOut);
+        if let (State::Connecting, Some(fault @ Fault::TimedOut { .. })) = (&self.state, self.fault()) {
+            let cause = self.evidence.fault(Phase::Initialize, fault);
             self.finish_late(Failed::new(Phase::Initialize, cause));
         }
     }
@@ -267,7 +267,7 @@ impl Run {
         match event {
             From::Ready(ready) => {
                 let offers = ready.capabilities.clone();
-                self.evidence.logins.clone_from(&ready.auth_methods);
+                self.evidence.offers(&ready.auth_methods);
                 self.out.tell(Event::Ready(ready));
                 self.choose(now, offers);
             }
@@ -430,7 +430,8 @@ impl Run {
 
     /// Without an answer; the result waits for the child's end, unless a clock has expired.
     fn lose(&mut self, now: Now, phase: Phase, failure: Failure) {
-        if failure == Failure::TimedOut && !matches!(self.state, State::Told | State::Lost(_)) {
+        if matches!(failure, Failure::TimedOut { .. }) && !matches!(self.state, State::Told | State::Lost(_))
+        {
             self.finish_late(self.evidence.failure(phase, &failure));
         }
         if !matches!(self.state, State::Told | State::Lost(_)) {

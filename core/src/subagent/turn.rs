@@ -10,19 +10,70 @@ use crate::acp::{
     Json, OptionKind, PermissionOption, PermissionOutcome, PermissionRequest, RequestKey, StopReason, Stopped,
 };
 use crate::problem::{Failed, Phase, RootCause};
+use crate::rpc::cut;
 
 /// A turn so far. One after the other may use it.
 #[derive(Debug)]
 pub(crate) struct Turn {
     policy: Policy,
     output: Answer,
-    open: BTreeMap<RequestKey, PermissionRequest>,
-    decisions: Vec<Decision>,
+    open: BTreeMap<RequestKey, Asked>,
+    decisions: Decided,
     counts: Decisions,
     /// A person or a policy has refused something.
     refused: bool,
     /// We told the agent to stop.
     cancelled: bool,
+}
+
+/// What is kept of a question: the client bounds how many are open and how long their ids are.
+#[derive(Debug)]
+struct Asked {
+    tool_call_id: String,
+    title: Option<String>,
+    options: Vec<PermissionOption>,
+}
+
+impl Asked {
+    fn of(asked: &PermissionRequest) -> Self {
+        let cut = |text: &str| cut(text, TEXT).to_owned();
+        let options = asked.options.iter();
+        Self {
+            tool_call_id: cut(&asked.tool_call.tool_call_id),
+            title: asked.tool_call.title.as_deref().map(cut),
+            options: options
+                .map(|option| PermissionOption {
+                    option_id: option.option_id.clone(),
+                    name: cut(&option.name),
+                    kind: option.kind.known(),
+                })
+                .collect(),
+        }
+    }
+}
+
+/// The decisions of a turn: the first of them, within a budget, and how many more there were.
+#[derive(Debug, Default)]
+struct Decided {
+    kept: Vec<Decision>,
+    bytes: usize,
+    dropped: usize,
+}
+
+impl Decided {
+    fn add(&mut self, decision: &Decision) {
+        let options =
+            decision.options.iter().map(|option| ENTRY + option.option_id.len() + option.name.len());
+        let title = decision.title.as_ref().map_or(0, String::len);
+        let size = ENTRY + decision.tool_call_id.len() + title + options.sum::<usize>();
+        // What comes after a gap is left out as well: the list is the beginning of what was decided.
+        if self.dropped > 0 || self.bytes + size > BYTES {
+            self.dropped += 1;
+        } else {
+            self.bytes += size;
+            self.kept.push(decision.clone());
+        }
+    }
 }
 
 /// How a turn ended.
@@ -62,13 +113,13 @@ impl Ending {
 
 impl Turn {
     /// Keeps so many bytes of the answer.
-    pub(crate) const fn new(policy: Policy, output: usize) -> Self {
+    pub(crate) fn new(policy: Policy, output: usize) -> Self {
         Self {
             policy,
             output: Answer::new(output),
             open: BTreeMap::new(),
-            decisions: Vec::new(),
-            counts: Decisions { allowed: 0, rejected: 0, cancelled: 0 },
+            decisions: Decided::default(),
+            counts: Decisions::default(),
             refused: false,
             cancelled: false,
         }
@@ -104,7 +155,7 @@ impl Turn {
         let PermissionAsked { request, asked: about } = &*asked;
         let option = match self.policy {
             Policy::Ask => {
-                self.open.insert(*request, about.clone());
+                self.open.insert(*request, Asked::of(about));
                 return (Event::PermissionAsked(asked), None);
             }
             Policy::Allow(Allow::InOrder) => about.options.iter().find(|option| option.kind.allows()),
@@ -119,33 +170,37 @@ impl Turn {
         let outcome = option
             .map_or(PermissionOutcome::Cancelled, |option| PermissionOutcome::selected(&*option.option_id));
         let answer = client::Command::Answer { request: *request, outcome };
-        (self.decided(*request, about, option, By::Policy), Some(answer))
+        let asked = Asked::of(about);
+        (self.decided(*request, asked, option, By::Policy), Some(answer))
     }
 
     /// The user has answered.
     pub(crate) fn answered(&mut self, request: RequestKey, outcome: &PermissionOutcome) -> Option<Event> {
         let asked = self.open.remove(&request)?;
         let option = match outcome {
-            PermissionOutcome::Selected { option_id } => asked.option(option_id),
+            PermissionOutcome::Selected { option_id } => {
+                asked.options.iter().find(|option| option.option_id == *option_id).cloned()
+            }
             PermissionOutcome::Cancelled => None,
         };
-        Some(self.decided(request, &asked, option, By::User))
+        Some(self.decided(request, asked, option.as_ref(), By::User))
     }
 
     /// The question is moot; nobody may answer it any more.
     pub(crate) fn withdrawn(&mut self, request: RequestKey) -> Option<Event> {
         let asked = self.open.remove(&request)?;
-        Some(self.decided(request, &asked, None, By::Cancel))
+        Some(self.decided(request, asked, None, By::Cancel))
     }
 
     /// The result, last. A question that nobody answered is part of it. What comes next is of another turn.
     pub(crate) fn end(&mut self, ending: Ending) -> Vec<Event> {
         let open = std::mem::take(&mut self.open).into_iter();
         let mut told: Vec<Event> =
-            open.map(|(request, asked)| self.decided(request, &asked, None, By::Cancel)).collect();
+            open.map(|(request, asked)| self.decided(request, asked, None, By::Cancel)).collect();
         let Said { text: output, truncated: output_truncated, starts } = self.output.take();
         let Ending { outcome, stop_reason, usage, error } = ending;
-        let permissions = std::mem::take(&mut self.decisions);
+        let Decided { kept: permissions, dropped: permissions_dropped, .. } =
+            std::mem::take(&mut self.decisions);
         let decisions = std::mem::take(&mut self.counts);
         let (refused, cancelled) = (std::mem::take(&mut self.refused), std::mem::take(&mut self.cancelled));
         // Some agents call it cancelled when they may not go on.
@@ -158,6 +213,7 @@ impl Turn {
             output_truncated,
             starts,
             permissions,
+            permissions_dropped,
             decisions,
             usage,
             error,
@@ -168,15 +224,15 @@ impl Turn {
     fn decided(
         &mut self,
         request: RequestKey,
-        asked: &PermissionRequest,
+        Asked { tool_call_id, title, options }: Asked,
         option: Option<&PermissionOption>,
         by: By,
     ) -> Event {
         let decision = Decision {
             request,
-            tool_call_id: asked.tool_call.tool_call_id.clone(),
-            title: asked.tool_call.title.clone(),
-            options: asked.options.clone(),
+            tool_call_id,
+            title,
+            options,
             decision: match option {
                 Some(option) if option.kind.allows() => Verdict::Allowed,
                 Some(_) => Verdict::Rejected,
@@ -187,9 +243,7 @@ impl Turn {
         };
         self.counts.add(decision.decision);
         self.refused |= decision.decision != Verdict::Allowed && by != By::Cancel;
-        if self.decisions.len() < DECISIONS {
-            self.decisions.push(decision.clone());
-        }
+        self.decisions.add(&decision);
         Event::PermissionDecided(Box::new(decision))
     }
 }
@@ -199,5 +253,9 @@ pub(crate) fn is_answer(text: &Text) -> bool {
     text.moment == Moment::Turn && text.speaker == Speaker::Agent
 }
 
-/// Decisions that the result lists. Each was told when it was made.
-const DECISIONS: usize = 10_000;
+/// Bytes of the decisions that the result lists. Each was told when it was made.
+const BYTES: usize = 256 << 10;
+/// Bytes of a title, an id or the name of an option that are kept.
+const TEXT: usize = 4 << 10;
+/// What a decision or an option costs beside its texts.
+const ENTRY: usize = 128;

@@ -313,7 +313,7 @@ fn client_told(event: &client::Event, keys: &mut BTreeMap<u64, RequestKey>) -> O
         let end = match &ended.end {
             Ok(stopped) => stopped.reason.as_str().to_owned(),
             Err(Failure::Rpc(RpcError { code, .. })) => format!("error {code}"),
-            Err(Failure::Unconfirmed) => "unconfirmed".to_owned(),
+            Err(Failure::Unconfirmed { .. }) => "unconfirmed".to_owned(),
             Err(other) => format!("{other:?}"),
         };
         Some(format!("end {} {end}", ended.tag.0))

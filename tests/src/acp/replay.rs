@@ -237,7 +237,7 @@ fn kinds(event: &Event) -> Vec<String> {
 fn noticed(notice: &Notice) -> String {
     if let Notice::Orphan { .. } = notice {
         "response".to_owned()
-    } else if let Notice::Complaint(_) = notice {
+    } else if let Notice::Complaint { .. } = notice {
         "complaint".to_owned()
     } else if let Notice::BadLine { .. } = notice {
         "bad_line".to_owned()

@@ -9,3 +9,4 @@ mod secrets;
 mod split;
 mod surprises;
 mod turns;
+mod weights;

@@ -87,14 +87,14 @@ fn every_way_to_fail_names_its_kind_and_step_and_its_cause() {
             Kind::WrongVersion,
             Phase::Initialize,
             Failed(Failure::WrongVersion),
-            "WrongVersion(2)",
+            "WrongVersion(\"2\")",
         ),
         (
             &[Opens, Says(r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"today"}}"#), gone],
-            Kind::Protocol,
+            Kind::WrongVersion,
             Phase::Initialize,
-            not_acp,
-            "protocolVersion",
+            Failed(Failure::WrongVersion),
+            "today",
         ),
         (&[Opens, Says(NO), gone], Kind::Rpc, Phase::Initialize, not_acp, "boom"),
         (

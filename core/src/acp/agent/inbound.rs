@@ -9,9 +9,9 @@ use super::{
 };
 use crate::acp::lenient::object;
 use crate::acp::method;
-use crate::acp::peer::{Notice, Notified, RequestKey, decode};
+use crate::acp::peer::{LONGEST_ID, Notice, Notified, RequestKey, decode};
 use crate::acp::permission::PermissionOutcome;
-use crate::acp::session::{AuthMethod, ConfigValue, InitializeRequest, SessionSetup};
+use crate::acp::session::{AuthMethod, ClientCapabilities, ConfigValue, InitializeRequest, SessionSetup};
 use crate::acp::{ContentBlock, Json, SessionId};
 use crate::machine::Refused;
 use crate::rpc::{self, Id, RpcError, code, shown};
@@ -51,7 +51,7 @@ impl Agent {
 
     fn initialize(&mut self, id: &Id, params: Option<&RawValue>) -> Result<(), RpcError> {
         let request: InitializeRequest = decode(params)?;
-        self.client = request.client_capabilities.clone();
+        self.client = ClientCapabilities { meta: None, ..request.client_capabilities.clone() };
         if self.greets_late {
             self.stage = Stage::Introduced(id.clone());
         } else {
@@ -165,6 +165,9 @@ impl Agent {
     /// The session of a request that opens an old one.
     fn reopened(&self, params: Option<&RawValue>) -> Result<SessionId, RpcError> {
         let Of { session_id } = decode(params)?;
+        if session_id.as_str().len() > LONGEST_ID {
+            return Err(RpcError::invalid_params("a session id of more than 8 KiB"));
+        }
         match self.sessions.get(&session_id) {
             Some(Session::Running(_)) => Err(invalid("a prompt is running on that session")),
             Some(Session::Loading) => Err(invalid("that session is being loaded")),
@@ -266,7 +269,7 @@ impl Agent {
                 self.wire.tell(Event::PermissionAnswered(tag, outcome));
             }
             Some(Ask::Service(tag)) => self.wire.tell(Event::Served(tag, outcome.map(Json::from))),
-            None => self.notice(Notice::Orphan { id: id.token().to_owned() }),
+            None => self.notice(Notice::orphan(id, self.oldest())),
         }
     }
 }

@@ -226,7 +226,7 @@ impl Agent {
             Frame::Request { id, method, params } => self.request(id, &method, params),
             Frame::Notification { method, params } => self.notification(&method, params),
             Frame::Response { id, outcome } => self.response(&id, outcome),
-            Frame::Complaint(error) => self.notice(Notice::Complaint(error)),
+            Frame::Complaint(error) => self.notice(Notice::Complaint { error, open: self.oldest() }),
             Frame::Malformed(flaw) => {
                 if let Some(code) = flaw.answer {
                     self.complain(&flaw.id, RpcError::new(code, flaw.why));
@@ -237,6 +237,11 @@ impl Agent {
                 }
             }
         }
+    }
+
+    /// The oldest requests of ours that wait for an answer.
+    fn oldest(&self) -> Vec<u64> {
+        self.pending.iter().map(|(number, _)| number).take(4).collect()
     }
 
     fn complain(&mut self, id: &Id, error: RpcError) {

@@ -80,7 +80,7 @@ impl Config {
 pub struct Timeouts {
     /// For `initialize`. The slowest measured agent needs 11 s on a busy machine.
     pub initialize: Option<Duration>,
-    /// For opening a session: some agents start their engine only then.
+    /// For opening a session, since the agent's last word: some start their engine only then, or fetch their tools.
     pub session: Option<Duration>,
     /// For a login: a person may have to visit a page.
     pub authenticate: Option<Duration>,
@@ -104,6 +104,42 @@ impl Default for Timeouts {
             turn: None,
             silence: None,
             cancel: Some(Duration::from_secs(5)),
+        }
+    }
+}
+
+/// A clock of [`Timeouts`], by the name of its field.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// The handshake took too long.
+    Initialize,
+    /// Opening a session, without a word of the agent.
+    Session,
+    /// A login took too long.
+    Authenticate,
+    /// Any other request took too long.
+    Request,
+    /// A turn took too long.
+    Turn,
+    /// The agent said nothing during a turn.
+    Silence,
+    /// A cancelled turn did not end.
+    Cancel,
+}
+
+impl Clock {
+    /// The name of its field.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Initialize => "initialize",
+            Self::Session => "session",
+            Self::Authenticate => "authenticate",
+            Self::Request => "request",
+            Self::Turn => "turn",
+            Self::Silence => "silence",
+            Self::Cancel => "cancel",
         }
     }
 }
@@ -415,15 +451,26 @@ pub enum Failure {
     /// The agent's answer makes no sense.
     #[error("the agent's answer cannot be read: {0}")]
     Unreadable(String),
-    /// The agent took too long to answer.
-    #[error("the agent did not answer in time")]
-    TimedOut,
-    /// The agent said nothing for too long during the turn.
-    #[error("the agent was silent for too long")]
-    Silent,
-    /// The turn was cancelled, and the agent did not confirm it in time.
-    #[error("cancelled, and the agent did not confirm it")]
-    Unconfirmed,
+    /// The agent took too long to answer: that clock ran out, which stood at so much.
+    #[error("the agent did not answer within {after:?}")]
+    TimedOut {
+        /// Which one.
+        clock: Clock,
+        /// What it stood at.
+        after: Duration,
+    },
+    /// The agent said nothing during the turn for longer than [`Timeouts::silence`].
+    #[error("the agent was silent for {after:?}")]
+    Silent {
+        /// What the clock stood at.
+        after: Duration,
+    },
+    /// The turn was cancelled, and the agent did not confirm it within [`Timeouts::cancel`].
+    #[error("cancelled, and the agent did not confirm it within {after:?}")]
+    Unconfirmed {
+        /// What the clock stood at.
+        after: Duration,
+    },
     /// The connection ended first.
     #[error("the connection ended")]
     Disconnected,

@@ -5,14 +5,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{
-    Answer, Client, Command, Event, Failure, Known, Moment, Patience, Session, Stage, Stopped, Timeouts,
-    Which,
-};
+use super::sessions::{Known, Session};
+use super::{Answer, Client, Clock, Command, Event, Failure, Moment, Stage, Stopped, Timeouts, Which};
 use crate::acp::content::ContentBlock;
 use crate::acp::exposed::Exposed;
 use crate::acp::lenient::object;
-use crate::acp::peer::{Fault, Notice, is_extension};
+use crate::acp::peer::{Fault, LONGEST_ID, Notice, is_extension};
 use crate::acp::session::{
     AgentCapabilities, ConfigValue, PromptCapabilities, SessionList, SessionSetup, SessionState,
 };
@@ -20,17 +18,9 @@ use crate::acp::turn::{Open, StopReason, Turn};
 use crate::acp::update::ConfigOptions;
 use crate::acp::{Json, SessionId, method};
 use crate::closed::Cause;
-use crate::link::Listened;
 use crate::machine::{Now, Refused, Tag};
 use crate::role::Role;
 use crate::rpc::{self, Id, RpcError, code};
-
-/// A request that waits for its answer.
-#[derive(Debug)]
-pub(super) struct Asked {
-    pub(super) ask: Ask,
-    pub(super) until: Option<Listened>,
-}
 
 /// What was asked.
 #[derive(Debug)]
@@ -55,11 +45,11 @@ pub(super) enum Wanted {
     Call,
 }
 
-impl Asked {
-    fn is_about(&self, id: &SessionId) -> bool {
-        match &self.ask {
-            Ask::Prompt(_, session)
-            | Ask::Other(
+impl Ask {
+    pub(super) fn is_about(&self, id: &SessionId) -> bool {
+        match self {
+            Self::Prompt(_, session)
+            | Self::Other(
                 _,
                 Wanted::CloseSession(session)
                 | Wanted::SetMode(session)
@@ -67,28 +57,27 @@ impl Asked {
                 | Wanted::SetOption(session)
                 | Wanted::OpenSession(Which::Load(session) | Which::Resume(session)),
             ) => session == id,
-            Ask::Initialize | Ask::Other(..) => false,
+            Self::Initialize | Self::Other(..) => false,
         }
     }
 
-    pub(super) fn patience(&self) -> Option<Patience> {
-        self.until.map(|until| (until, self.ask.name()))
-    }
-
     pub(super) const fn opens_new_session(&self) -> bool {
-        matches!(self.ask, Ask::Other(_, Wanted::OpenSession(Which::New)))
+        matches!(self, Self::Other(_, Wanted::OpenSession(Which::New)))
     }
-}
 
-impl Ask {
-    const fn tag(&self) -> Option<Tag> {
+    /// Whether its clock starts anew with each word of the agent: it starts an engine, or replays a history.
+    pub(super) const fn takes_news_for_progress(&self) -> bool {
+        matches!(self, Self::Other(_, Wanted::OpenSession(_)))
+    }
+
+    pub(super) const fn tag(&self) -> Option<Tag> {
         match self {
             Self::Initialize => None,
             Self::Prompt(tag, _) | Self::Other(tag, _) => Some(*tag),
         }
     }
 
-    const fn name(&self) -> &'static str {
+    pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Initialize => "initialize",
             Self::Prompt(..) => "prompt",
@@ -99,12 +88,24 @@ impl Ask {
     }
 
     pub(super) const fn timeout(&self, timeouts: &Timeouts) -> Option<Duration> {
+        match self.clock() {
+            Clock::Initialize => timeouts.initialize,
+            Clock::Turn => timeouts.turn,
+            Clock::Authenticate => timeouts.authenticate,
+            Clock::Session => timeouts.session,
+            Clock::Request => timeouts.request,
+            Clock::Silence => timeouts.silence,
+            Clock::Cancel => timeouts.cancel,
+        }
+    }
+
+    pub(super) const fn clock(&self) -> Clock {
         match self {
-            Self::Initialize => timeouts.initialize,
-            Self::Prompt(..) => timeouts.turn,
-            Self::Other(_, Wanted::Authenticate) => timeouts.authenticate,
-            Self::Other(_, Wanted::OpenSession(_)) => timeouts.session,
-            Self::Other(..) => timeouts.request,
+            Self::Initialize => Clock::Initialize,
+            Self::Prompt(..) => Clock::Turn,
+            Self::Other(_, Wanted::Authenticate) => Clock::Authenticate,
+            Self::Other(_, Wanted::OpenSession(_)) => Clock::Session,
+            Self::Other(..) => Clock::Request,
         }
     }
 }
@@ -208,7 +209,7 @@ impl Client {
     }
 
     fn shut_down(&mut self, now: Now) -> Result<(), Refused> {
-        for session in self.running() {
+        for session in self.sessions.running() {
             self.send_cancel(&session);
         }
         self.part(now, Cause::Left);
@@ -216,21 +217,17 @@ impl Client {
     }
 
     fn may_ask(&self, tag: Tag) -> Result<(), Refused> {
-        if self.number_of(tag).is_some() {
+        if self.asks.number_of(tag).is_some() {
             return Err(Refused::Busy);
         }
-        if self.pending.len() >= self.limits.own_requests {
+        if self.asks.len() >= self.limits.own_requests {
             return Err(Refused::Limit("open requests"));
         }
         Ok(())
     }
 
-    fn number_of(&self, tag: Tag) -> Option<u64> {
-        self.pending.iter().find(|(_, asked)| asked.ask.tag() == Some(tag)).map(|(number, _)| number)
-    }
-
     fn known(&self, id: &SessionId) -> Result<&Known, Refused> {
-        match self.sessions.get(id) {
+        match self.sessions.get(id.as_str()) {
             Some(Session::Open(known)) => Ok(known),
             Some(Session::Opening(_)) => Err(Refused::NotReady),
             None => Err(Refused::Unknown),
@@ -263,7 +260,7 @@ impl Client {
             Which::Load(id) => (method::SESSION_LOAD, Some((id.clone(), Moment::Replay))),
             Which::Resume(id) => (method::SESSION_RESUME, Some((id.clone(), Moment::Between))),
         };
-        if old.as_ref().is_some_and(|(id, _)| self.sessions.contains_key(id)) {
+        if old.as_ref().is_some_and(|(id, _)| self.sessions.get(id.as_str()).is_some()) {
             return Err(Refused::Busy);
         }
         let params = SetupParams { session_id: old.as_ref().map(|(id, _)| id), setup: Exposed(setup) };
@@ -286,14 +283,8 @@ impl Client {
         if !may.load_session && !may.session_capabilities.resume {
             return None;
         }
-        let busy = |id: &SessionId| {
-            self.inbound.is_about(id) || self.pending.iter().any(|(_, asked)| asked.is_about(id))
-        };
-        let idle = self.sessions.iter().filter_map(|(id, state)| match state {
-            Session::Open(Known { turn: Turn::Idle, used, .. }) if !busy(id) => Some((used, id)),
-            Session::Open(_) | Session::Opening(_) => None,
-        });
-        idle.min().map(|(_, id)| id.clone())
+        let busy = |id: &SessionId| self.inbound.is_about(id) || self.asks.is_about(id);
+        self.sessions.longest_idle(busy)
     }
 
     fn prompt(
@@ -303,23 +294,19 @@ impl Client {
         session: SessionId,
         prompt: &[ContentBlock],
     ) -> Result<(), Refused> {
-        if self.known(&session)?.turn.open().is_some() {
+        if self.known(&session)?.turn().open().is_some() {
             return Err(Refused::Busy);
         }
         self.may_ask(tag)?;
         let params = Params { prompt: Some(prompt), ..Params::of(&session) };
         let request = self.ask(now, Ask::Prompt(tag, session.clone()), method::SESSION_PROMPT, &params)?;
-        self.uses += 1;
-        if let Some(Session::Open(known)) = self.sessions.get_mut(&session) {
-            known.turn = Turn::Running(Open { request, tag });
-            known.used = self.uses;
-        }
+        self.sessions.set_turn(&session, Turn::Running(Open { request, tag }));
         self.quiet_since = self.wire.link.listened(now);
         Ok(())
     }
 
     fn cancel(&mut self, now: Now, id: &SessionId) -> Result<(), Refused> {
-        match self.turn_mut(id).ok_or(Refused::Unknown)? {
+        match self.sessions.turn(id).ok_or(Refused::Unknown)? {
             // Once per turn: a second one could hit the turn after it.
             Turn::Cancelling(..) => return Ok(()),
             Turn::Idle | Turn::GivenUp(_) => return Err(Refused::Unknown),
@@ -333,10 +320,8 @@ impl Client {
     /// A turn that runs is to end as cancelled.
     fn cancelling(&mut self, now: Now, id: &SessionId) {
         let until = self.timeouts.cancel.map(|grace| self.wire.link.listened(now) + grace);
-        if let Some(turn) = self.turn_mut(id)
-            && let Turn::Running(open) = *turn
-        {
-            *turn = Turn::Cancelling(open, until);
+        if let Some(Turn::Running(open)) = self.sessions.turn(id).copied() {
+            self.sessions.set_turn(id, Turn::Cancelling(open, until));
         }
     }
 
@@ -348,18 +333,14 @@ impl Client {
     }
 
     fn withdraw(&mut self, now: Now, tag: Tag) -> Result<(), Refused> {
-        let found = self.pending.iter().find(|(_, asked)| asked.ask.tag() == Some(tag));
-        match found.ok_or(Refused::Unknown)? {
-            // Few agents know of the other way to cancel a turn.
-            (_, Asked { ask: Ask::Prompt(_, session), .. }) => {
-                let session = session.clone();
-                self.cancel(now, &session)
-            }
-            (number, Asked { ask: Ask::Initialize | Ask::Other(..), .. }) => {
-                self.send_withdrawal(number);
-                Ok(())
-            }
+        let number = self.asks.number_of(tag).ok_or(Refused::Unknown)?;
+        // Few agents know of the other way to cancel a turn.
+        if let Some(Ask::Prompt(_, session)) = self.asks.get(number) {
+            let session = session.clone();
+            return self.cancel(now, &session);
         }
+        self.send_withdrawal(number);
+        Ok(())
     }
 
     pub(super) fn send_withdrawal(&mut self, number: u64) {
@@ -368,7 +349,7 @@ impl Client {
     }
 
     pub(super) fn response(&mut self, now: Now, id: &Id, outcome: Result<&RawValue, RpcError>) {
-        let Some(Asked { ask, .. }) = self.pending.close(id) else { return self.orphan(id) };
+        let Some(ask) = self.asks.close(id) else { return self.orphan(id) };
         match (ask, outcome) {
             (Ask::Initialize, outcome) => self.handshake(now, outcome.map(Json::from)),
             (ask, Err(error)) => self.failed(now, ask, Failure::Rpc(error)),
@@ -385,18 +366,9 @@ impl Client {
 
     /// An answer that nobody waits for. It may be the late end of a turn that was given up.
     fn orphan(&mut self, id: &Id) {
-        let late = |(session, state): (&SessionId, &mut Session)| match state {
-            Session::Open(known) => {
-                let late = known.late.take_if(|open| id.number() == Some(open.request))?;
-                if known.turn == Turn::GivenUp(late) {
-                    known.turn = Turn::Idle;
-                }
-                Some(Notice::LateEnd { session: session.clone(), tag: late.tag })
-            }
-            Session::Opening(_) => None,
-        };
-        let notice = self.sessions.iter_mut().find_map(late);
-        self.notice(notice.unwrap_or_else(|| Notice::Orphan { id: id.token().to_owned() }));
+        let late = id.number().and_then(|number| self.sessions.late_answer(number));
+        let notice = late.map(|(session, tag)| Notice::LateEnd { session, tag });
+        self.notice(notice.unwrap_or_else(|| Notice::orphan(id, self.asks.oldest())));
     }
 
     /// What a result means for a request.
@@ -437,27 +409,23 @@ impl Client {
             Which::New => object::<Opened>(json).map_err(|error| unreadable(&error))?.session_id,
             Which::Load(session) | Which::Resume(session) => session.clone(),
         };
-        if let Some(Session::Open(_)) = self.sessions.get(&session) {
+        if session.as_str().len() > LONGEST_ID {
+            return Err(Failure::Unreadable("the agent gave a session id of more than 8 KiB".to_owned()));
+        }
+        if let Some(Session::Open(_)) = self.sessions.get(session.as_str()) {
             return Err(Failure::Unreadable("the agent gave a session id that is in use".to_owned()));
         }
         // A null result is an open session without modes.
         let state: SessionState = object(json).unwrap_or_default();
-        self.uses += 1;
-        let known = Known {
-            turn: Turn::Idle,
-            late: None,
-            used: self.uses,
-            modes: state.modes.is_some(),
-            models: state.models.is_some(),
-            options: state.config_options.is_some(),
-        };
+        let (modes, models) = (state.modes.is_some(), state.models.is_some());
+        let known = Known::new(modes, models, state.config_options.is_some());
         self.sessions.insert(session.clone(), Session::Open(known));
         Ok(Answer::SessionOpened { session, state })
     }
 
     pub(super) fn failed(&mut self, now: Now, ask: Ask, failure: Failure) {
         match (ask, failure) {
-            (Ask::Initialize, Failure::TimedOut) => self.fault(now, Fault::TimedOut),
+            (Ask::Initialize, Failure::TimedOut { after, .. }) => self.fault(now, Fault::TimedOut { after }),
             (Ask::Initialize, Failure::Unreadable(why)) => self.fault(now, Fault::Unreadable(why)),
             (Ask::Initialize, _) => {}
             (Ask::Prompt(tag, session), failure) => self.turn_over(session, tag, Err(failure)),
@@ -474,7 +442,7 @@ impl Client {
                 }
             }
             Wanted::OpenSession(Which::Load(session) | Which::Resume(session)) => {
-                if let Some(Session::Opening(_)) = self.sessions.get(session) {
+                if let Some(Session::Opening(_)) = self.sessions.get(session.as_str()) {
                     self.end_of_text(session);
                     self.sessions.remove(session);
                 }
@@ -497,7 +465,8 @@ impl Client {
     fn turn_over(&mut self, session: SessionId, tag: Tag, end: Result<Stopped, Failure>) {
         // What it asked is moot, and an open question would stop the clocks of the next turn.
         self.give_up_questions_of(&session);
-        let cancelled = self.turn_mut(&session).is_some_and(|turn| std::mem::take(turn).is_cancelled());
+        let was = self.sessions.set_turn(&session, Turn::Idle);
+        let cancelled = was.is_some_and(|turn| turn.is_cancelled());
         let end = match end {
             // Some agents end a cancelled turn as any request that was cancelled.
             Err(failure) if cancelled && failure.is(code::CANCELLED) => Ok(StopReason::Cancelled.into()),

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Client, Event, PermissionAsked, Requested, Session, Stage, Text, Updated};
+use super::{Client, Event, PermissionAsked, Requested, Stage, Text, Updated};
 use crate::acp::content::TextContent;
 use crate::acp::lenient::explain;
 use crate::acp::peer::{Notice, Notified, RequestKey, decode};
 use crate::acp::permission::{PermissionOutcome, PermissionRequest, PermissionResponse};
 use crate::acp::services::{Elicit, ServiceRequest};
+use crate::acp::turn::Turn;
 use crate::acp::update::{Chunk, Update};
 use crate::acp::{ContentBlock, Json, SessionId, method};
 use crate::lines::Line;
@@ -24,16 +25,16 @@ use crate::rpc::{self, Id, RpcError, code};
 pub(super) struct Inbound {
     open: BTreeMap<RequestKey, Question>,
     next: u64,
-}
-
-/// What is kept of an open question is bounded, and a thousand may be open.
-fn is_long(asked: &PermissionRequest) -> bool {
-    let options = asked.options.iter().map(|option| option.option_id.len());
-    asked.session_id.as_str().len() + options.sum::<usize>() > IDS
+    /// What is kept of the open ones.
+    bytes: usize,
 }
 
 /// Bytes of the ids in one question: far more than the longest that were seen, of 4 KiB.
 const IDS: usize = 64 << 10;
+/// Bytes that are kept of all open questions together.
+const QUESTIONS: usize = 1 << 20;
+/// What a question or an option costs beside its ids.
+const ENTRY: usize = 64;
 
 #[derive(Debug)]
 struct Question {
@@ -61,6 +62,17 @@ impl What {
     }
 }
 
+impl Question {
+    fn size(&self) -> usize {
+        let options = match &self.what {
+            What::Permission(_, options) => options.iter().map(|option| ENTRY + option.len()).sum(),
+            What::Elicit(_) | What::Service => 0,
+        };
+        let session = self.what.of().map_or(0, |session| session.as_str().len());
+        ENTRY + self.id.token().len() + session + options
+    }
+}
+
 impl Inbound {
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()
@@ -71,11 +83,32 @@ impl Inbound {
         self.open.values().any(|question| question.what.of() == Some(session))
     }
 
-    fn add(&mut self, id: Id, what: What) -> RequestKey {
+    /// Keeps a question until it is answered, if there is room for it.
+    fn add(&mut self, id: &Id, what: What) -> Result<RequestKey, RpcError> {
+        let question = Question { id: id.clone(), what };
+        let size = question.size();
+        if size > IDS {
+            return Err(RpcError::invalid_params("ids of more than 64 KiB"));
+        }
+        if self.bytes + size > QUESTIONS {
+            return Err(RpcError::new(code::INTERNAL_ERROR, "too many open requests"));
+        }
+        self.bytes += size;
         let key = RequestKey(self.next);
         self.next += 1;
-        self.open.insert(key, Question { id, what });
-        key
+        self.open.insert(key, question);
+        Ok(key)
+    }
+
+    fn remove(&mut self, key: RequestKey) -> Option<Question> {
+        let question = self.open.remove(&key)?;
+        self.bytes -= question.size();
+        Some(question)
+    }
+
+    fn keys(&self, which: impl Fn(&What) -> bool) -> Vec<RequestKey> {
+        let open = self.open.iter().filter(|(_, question)| which(&question.what));
+        open.map(|(key, _)| *key).collect()
     }
 
     fn key_of(&self, id: &Id) -> Option<RequestKey> {
@@ -92,24 +125,19 @@ impl Client {
         } else if self.inbound.open.len() >= self.limits.peer_requests {
             Some(RpcError::new(code::INTERNAL_ERROR, "too many open requests"))
         } else if method == method::REQUEST_PERMISSION {
-            match decode::<PermissionRequest>(params) {
-                Ok(asked) if is_long(&asked) => Some(RpcError::invalid_params("ids of more than 64 KiB")),
-                Ok(asked) => return self.permission(id, asked),
-                Err(error) => Some(error),
-            }
+            decode(params).and_then(|asked| self.permission(&id, asked)).err()
         } else {
-            match self.service(method, params) {
-                Ok(wanted) => {
-                    let what = if let ServiceRequest::Elicit(elicit) = &wanted {
-                        What::Elicit(elicit.session_id.clone())
-                    } else {
-                        What::Service
-                    };
-                    let request = self.inbound.add(id, what);
-                    return self.wire.tell(Event::Requested(Box::new(Requested { request, wanted })));
-                }
-                Err(error) => Some(error),
-            }
+            let asked = self.service(method, params).and_then(|wanted| {
+                let what = if let ServiceRequest::Elicit(elicit) = &wanted {
+                    What::Elicit(elicit.session_id.clone())
+                } else {
+                    What::Service
+                };
+                let request = self.inbound.add(&id, what)?;
+                self.wire.tell(Event::Requested(Box::new(Requested { request, wanted })));
+                Ok(())
+            });
+            asked.err()
         };
         if let Some(error) = refused {
             if error.code == code::INVALID_PARAMS {
@@ -119,27 +147,26 @@ impl Client {
         }
     }
 
-    fn permission(&mut self, id: Id, asked: PermissionRequest) {
-        if self.is_cancelled(&asked.session_id) {
+    fn permission(&mut self, id: &Id, mut asked: PermissionRequest) -> Result<(), RpcError> {
+        let session = &asked.session_id;
+        if self.is_cancelled(session) {
             // Asked in a turn that is being cancelled: the answer is fixed.
-            return reply_cancelled(&mut self.wire.link, &id);
+            reply_cancelled(&mut self.wire.link, id);
+            return Ok(());
         }
+        self.tools.complete(session, &mut asked.tool_call);
         let options = asked.options.iter().map(|option| option.option_id.clone()).collect();
-        let request = self.inbound.add(id, What::Permission(asked.session_id.clone(), options));
+        let request = self.inbound.add(id, What::Permission(session.clone(), options))?;
         self.wire.tell(Event::PermissionAsked(Box::new(PermissionAsked { request, asked })));
+        Ok(())
     }
 
     /// Whether a question of that session would be one of a turn that is being cancelled. A session that we do not
     /// know is one of a turn's own: a subagent's.
     fn is_cancelled(&self, id: &SessionId) -> bool {
-        match self.sessions.get(id) {
-            Some(Session::Open(known)) => known.turn.is_cancelled(),
-            Some(Session::Opening(_)) => false,
-            None => {
-                let cancelled =
-                    |state: &Session| matches!(state, Session::Open(known) if known.turn.is_cancelled());
-                !self.sessions.values().any(Session::is_running) && self.sessions.values().any(cancelled)
-            }
+        match self.sessions.get(id.as_str()) {
+            Some(_) => self.sessions.turn(id).is_some_and(Turn::is_cancelled),
+            None => self.sessions.any_is_cancelled() && !self.sessions.any_runs(),
         }
     }
 
@@ -197,7 +224,7 @@ impl Client {
 
     fn update(&mut self, session: &str, update: Update, raw: &RawValue, line: Line<'_>) {
         let Some((session, moment)) = self.place(session) else { return };
-        if let Some(Session::Open(known)) = self.sessions.get_mut(&session) {
+        if let Some(known) = self.sessions.known_mut(&session) {
             known.modes |= matches!(update, Update::CurrentMode(_));
             known.options |= matches!(update, Update::ConfigOptions(_));
         }
@@ -224,6 +251,7 @@ impl Client {
             | Update::Usage(_)
             | Update::Other(_)) => {
                 self.end_of_text(&session);
+                self.tools.note(&session, &update);
                 self.wire.tell(Event::Updated(Box::new(Updated {
                     session,
                     moment,
@@ -244,24 +272,21 @@ impl Client {
     /// Answers every open question of a session with `cancelled`. Those of sessions that we do not know are of some
     /// turn's own, a subagent's: they go with the last turn that runs.
     pub(super) fn give_up_questions_of(&mut self, session: &SessionId) {
-        let last = !self.sessions.iter().any(|(id, state)| id != session && state.is_running());
-        let known: Vec<SessionId> = if last { self.sessions.keys().cloned().collect() } else { Vec::new() };
-        self.give_up_questions(|what| {
-            what.of().is_some_and(|of| of == session || last && !known.contains(of))
-        });
+        let last = !self.sessions.runs_beside(session);
+        let strange = |of: &SessionId| self.sessions.get(of.as_str()).is_none();
+        let goes = |what: &What| what.of().is_some_and(|of| of == session || last && strange(of));
+        let keys = self.inbound.keys(goes);
+        keys.into_iter().for_each(|key| self.give_up_question(key));
     }
 
     /// Answers open questions for the application, which is told.
     pub(super) fn give_up_questions(&mut self, which: impl Fn(&What) -> bool) {
-        let open = self.inbound.open.iter().filter(|(_, question)| which(&question.what));
-        let keys: Vec<RequestKey> = open.map(|(key, _)| *key).collect();
-        for key in keys {
-            self.give_up_question(key);
-        }
+        let keys = self.inbound.keys(which);
+        keys.into_iter().for_each(|key| self.give_up_question(key));
     }
 
     fn give_up_question(&mut self, key: RequestKey) {
-        let Some(Question { id, what }) = self.inbound.open.remove(&key) else { return };
+        let Some(Question { id, what }) = self.inbound.remove(key) else { return };
         match what {
             What::Permission(..) => reply_cancelled(&mut self.wire.link, &id),
             What::Elicit(_) => {
@@ -290,7 +315,7 @@ impl Client {
         }
         let response = PermissionResponse { outcome: outcome.clone() };
         self.wire.link.line(|buf| rpc::reply(buf, id, &response));
-        self.inbound.open.remove(&key);
+        self.inbound.remove(key);
         Ok(())
     }
 
@@ -306,7 +331,7 @@ impl Client {
             Ok(result) => rpc::reply(buf, id, result),
             Err(error) => rpc::reply_error(buf, id, error),
         })?;
-        self.inbound.open.remove(&key);
+        self.inbound.remove(key);
         Ok(())
     }
 }
@@ -334,7 +359,7 @@ struct Written<'a> {
 
 impl<'a> Written<'a> {
     fn read(self) -> Result<(Cow<'a, str>, Update, &'a RawValue), RpcError> {
-        let update = serde_json::from_str(self.update.get());
+        let update = Update::read(self.update);
         let update = update.map_err(|error| RpcError::invalid_params(explain(&error)))?;
         Ok((self.session_id, update, self.update))
     }

@@ -10,22 +10,27 @@
 
 mod api;
 mod ask;
+mod asks;
 mod inbound;
 mod pieces;
+mod sessions;
+mod tools;
 
 pub use api::{
-    Answer, Command, Config, Event, Failure, Moment, PermissionAsked, Ready, Requested, Text, Timeouts,
-    TurnEnded, Updated, Which,
+    Answer, Clock, Command, Config, Event, Failure, Moment, PermissionAsked, Ready, Requested, Text,
+    Timeouts, TurnEnded, Updated, Which,
 };
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::fast::text_chunk;
 use super::lenient::object;
-use super::peer::{Fault, Notice};
+use super::peer::{Fault, LONGEST_ID, Notice};
 use super::session::{
     AgentCapabilities, ClientCapabilities, Implementation, InitializeRequest, InitializeResponse,
     PROTOCOL_VERSION,
@@ -38,26 +43,30 @@ use crate::lines::Line;
 use crate::link::Listened;
 use crate::machine::{Deadline, Heard, Now, Peer, Refused, Tag, soonest};
 use crate::role::{Role, Takes, Wire};
-use crate::rpc::{self, Flaw, Frame, Id, Pending, RpcError};
-use ask::{Ask, Asked};
+use crate::rpc::{self, Flaw, Frame, Id, RpcError, shown};
+use ask::Ask;
+use asks::Asks;
 use inbound::Inbound;
 use pieces::Cut;
+use sessions::{Session, Sessions};
+use tools::Tools;
 
 /// The client of one connection, with any number of sessions on it.
 #[derive(Debug)]
 pub struct Client {
     stage: Stage,
     wire: Wire<Event, Fault>,
-    pending: Pending<Asked>,
-    sessions: BTreeMap<SessionId, Session>,
+    asks: Asks,
+    sessions: Sessions,
     inbound: Inbound,
+    tools: Tools,
+    /// When the agent said something last that makes sense.
+    news: Listened,
     /// Since when it is the agent's turn to say something.
     quiet_since: Listened,
     message: Option<Arc<str>>,
     /// Characters of which only the first half has come.
     cuts: BTreeMap<SessionId, Cut>,
-    /// Rises whenever a session is used.
-    uses: u64,
     info: Option<Implementation>,
     capabilities: ClientCapabilities,
     extensions: Vec<String>,
@@ -66,9 +75,6 @@ pub struct Client {
     timeouts: Timeouts,
     limits: Limits,
 }
-
-/// How long the agent is waited for, and with what.
-type Patience = (Listened, &'static str);
 
 #[derive(Debug)]
 enum Stage {
@@ -85,30 +91,6 @@ struct Offers {
     logins: Vec<String>,
 }
 
-/// What is known of a session.
-#[derive(Debug)]
-enum Session {
-    /// It is being loaded or resumed; its updates belong there.
-    Opening(Moment),
-    Open(Known),
-}
-
-/// What is known of a session that is open.
-#[derive(Debug)]
-struct Known {
-    turn: Turn,
-    /// The last turn that was given up, until the agent ends it after all.
-    late: Option<Open>,
-    /// When it was opened or spoken to, as a number that rises.
-    used: u64,
-    /// Whether it has modes to choose from.
-    modes: bool,
-    /// Whether it has models to choose from, beside its options.
-    models: bool,
-    /// Whether it has options to set.
-    options: bool,
-}
-
 impl Role for Client {
     type Config = Config;
     type Command = Command;
@@ -120,14 +102,15 @@ impl Role for Client {
         let wire = Wire::open(now, open, &limits, &graces);
         Self {
             stage: Stage::Opening,
-            pending: Pending::default(),
-            sessions: BTreeMap::new(),
+            asks: Asks::default(),
+            sessions: Sessions::default(),
             inbound: Inbound::default(),
+            tools: Tools::default(),
+            news: wire.link.listened(now),
             quiet_since: wire.link.listened(now),
             wire,
             message: None,
             cuts: BTreeMap::new(),
-            uses: 0,
             info,
             capabilities,
             extensions,
@@ -164,7 +147,9 @@ impl Role for Client {
     }
 
     fn line(&mut self, now: Now, line: Line<'_>) {
-        if !self.is_text_chunk(line) {
+        if self.is_text_chunk(line) {
+            self.news = self.wire.link.listened(now);
+        } else {
             rpc::read(line, self.limits.depth, |frame| self.frame(now, line, frame));
         }
         self.watch_unsent(now);
@@ -183,26 +168,28 @@ impl Role for Client {
     }
 
     fn due(&self) -> Option<Deadline> {
-        let asked = self.pending.iter().filter_map(|(_, asked)| asked.patience());
-        let cancels = self.sessions.values().filter_map(Session::patience);
-        let waits = asked.chain(cancels).chain(self.silence());
+        let cancel = self.sessions.deadline().map(|until| (until, "confirm the cancel"));
+        let silence = self.silence().map(|until| (until, "silence during a turn"));
+        let waits = [self.asks.deadline(), cancel, silence].into_iter().flatten();
         let own = waits.map(|(until, why)| Some((self.wire.link.due_at(until)?, why)));
         own.fold(None, soonest)
     }
 
     fn tick(&mut self, now: Now) {
         let listened = self.wire.link.listened(now);
-        let is_over = |patience: Option<Patience>| patience.is_some_and(|(until, _)| until <= listened);
-        let late: Vec<u64> =
-            self.pending.iter().filter(|(_, asked)| is_over(asked.patience())).map(|(n, _)| n).collect();
-        for number in late {
-            self.timed_out(now, number);
+        while let Some((number, ask, clock, after)) = self.asks.late(listened, self.news) {
+            self.timed_out(now, number, ask, clock, after);
         }
-        if is_over(self.silence()) {
-            self.cancel_silent();
+        if let Some(after) = self.timeouts.silence
+            && self.silence().is_some_and(|until| until <= listened)
+        {
+            for session in self.sessions.running() {
+                self.give_up(&session, Failure::Silent { after });
+            }
         }
-        for session in self.sessions_where(|state| is_over(state.patience())) {
-            self.end_turn(&session, Failure::Unconfirmed);
+        while let Some(session) = self.sessions.unconfirmed(listened) {
+            let after = self.timeouts.cancel.unwrap_or_default();
+            self.end_turn(&session, Failure::Unconfirmed { after });
         }
     }
 
@@ -214,8 +201,8 @@ impl Role for Client {
         self.end_of_all_text();
         self.give_up_questions(|_| true);
         let why = if *cause == Cause::Left { Failure::Shutdown } else { Failure::Disconnected };
-        while let Some(asked) = self.pending.pop() {
-            self.failed(now, asked.ask, why.clone());
+        while let Some(ask) = self.asks.pop() {
+            self.failed(now, ask, why.clone());
         }
     }
 
@@ -269,12 +256,15 @@ impl Client {
     }
 
     fn frame(&mut self, now: Now, line: Line<'_>, frame: Frame<'_>) {
+        if !matches!(frame, Frame::Malformed(_)) {
+            self.news = self.wire.link.listened(now);
+        }
         match frame {
             Frame::Request { method, .. } if self.is_echo(&method) => self.fault(now, Fault::Echo),
             Frame::Request { id, method, params } => self.request(id, &method, params),
             Frame::Notification { method, params } => self.notification(&method, params, line),
             Frame::Response { id, outcome } => self.response(now, &id, outcome),
-            Frame::Complaint(error) => self.notice(Notice::Complaint(error)),
+            Frame::Complaint(error) => self.notice(Notice::Complaint { error, open: self.asks.oldest() }),
             Frame::Malformed(flaw) => {
                 self.flaw(now, &flaw);
                 self.notice(Notice::bad_line(flaw.why, line));
@@ -298,23 +288,23 @@ impl Client {
         if let Some(code) = flaw.answer {
             let error = RpcError::new(code, flaw.why);
             self.wire.link.line(|buf| rpc::reply_error(buf, &flaw.id, &error));
-        } else if let Some(Asked { ask, .. }) = self.pending.close(&flaw.id) {
+        } else if let Some(ask) = self.asks.close(&flaw.id) {
             self.failed(now, ask, Failure::Unreadable(flaw.why.to_owned()));
         }
     }
 
     /// Which session an update is for, and when it comes; `None` when nobody has that session.
     fn place(&mut self, id: &str) -> Option<(SessionId, Moment)> {
-        if let Some((session, state)) = self.sessions.get_key_value(id) {
+        if let Some((session, state)) = self.sessions.find(id) {
             let moment = match state {
                 Session::Opening(moment) => *moment,
-                Session::Open(known) if known.turn.open().is_some() => Moment::Turn,
+                Session::Open(known) if known.turn().open().is_some() => Moment::Turn,
                 Session::Open(_) => Moment::Between,
             };
             return Some((session.clone(), moment));
         }
         // A new session may speak before its id is told.
-        if self.pending.iter().any(|(_, asked)| asked.opens_new_session()) {
+        if self.asks.opens_new_session() {
             return Some((SessionId::from(id), Moment::Between));
         }
         self.notice(Notice::UnknownSession(SessionId::from(id)));
@@ -329,7 +319,9 @@ impl Client {
             return last.clone();
         }
         let id: Arc<str> = id.into();
-        self.message = Some(id.clone());
+        if id.len() <= LONGEST_ID {
+            self.message = Some(id.clone());
+        }
         id
     }
 
@@ -338,17 +330,18 @@ impl Client {
             Ok(raw) => raw,
             Err(error) => return self.fault(now, Fault::Refused(error)),
         };
+        if let Some(version) = version_of(&raw).filter(|version| version != "1") {
+            return self.fault(now, Fault::WrongVersion(version));
+        }
         let response: InitializeResponse = match object(raw.get()) {
             Ok(response) => response,
             Err(error) => return self.fault(now, Fault::Unreadable(error.to_string())),
         };
-        if response.protocol_version != PROTOCOL_VERSION {
-            return self.fault(now, Fault::WrongVersion(response.protocol_version));
-        }
         let own = response.auth_methods.iter().filter(|method| !method.is_terminal());
+        let fits = own.filter(|method| method.id.len() <= LONGEST_ID).take(LOGINS);
         self.stage = Stage::Ready(Box::new(Offers {
-            capabilities: response.agent_capabilities.clone(),
-            logins: own.map(|method| method.id.clone()).collect(),
+            logins: fits.map(|method| method.id.clone()).collect(),
+            capabilities: AgentCapabilities { meta: None, ..response.agent_capabilities.clone() },
         }));
         self.wire.tell(Event::Ready(Box::new(Ready {
             protocol_version: response.protocol_version,
@@ -367,27 +360,33 @@ impl Client {
         method: &str,
         params: &P,
     ) -> Result<u64, Refused> {
-        let number = self.pending.next();
-        self.wire.link.line_within(self.limits.line, |buf| rpc::request(buf, number, method, params))?;
-        let until = ask.timeout(&self.timeouts).map(|timeout| self.wire.link.listened(now) + timeout);
-        Ok(self.pending.open(Asked { ask, until }))
+        let number = self.asks.next();
+        self.send(|buf| rpc::request(buf, number, method, params))?;
+        let patience = ask.timeout(&self.timeouts);
+        Ok(self.asks.open(self.wire.link.listened(now), ask, patience))
     }
 
-    fn timed_out(&mut self, now: Now, number: u64) {
-        let Some(Asked { ask, .. }) = self.pending.forget(number) else { return };
+    /// Queues a request of the application's, unless that alone would make the agent look deaf.
+    fn send(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refused> {
+        let room = self.limits.unsent_hard.saturating_sub(self.wire.link.unsent() + 1);
+        let sent = self.wire.link.line_within(self.limits.line.min(room), fill);
+        sent.map_err(|refused| if room < self.limits.line { Refused::Crowded } else { refused })
+    }
+
+    fn timed_out(&mut self, now: Now, number: u64, ask: Ask, clock: Clock, after: Duration) {
+        let failure = Failure::TimedOut { clock, after };
         match ask {
-            Ask::Prompt(_, session) => return self.give_up(&session, Failure::TimedOut),
+            Ask::Prompt(_, session) => return self.give_up(&session, failure),
             Ask::Initialize => {}
             Ask::Other(..) => self.send_withdrawal(number),
         }
-        self.failed(now, ask, Failure::TimedOut);
+        self.failed(now, ask, failure);
     }
 
     /// When the silence of the agent has lasted too long: only while it owes us something during a turn.
-    fn silence(&self) -> Option<Patience> {
+    fn silence(&self) -> Option<Listened> {
         let timeout = self.timeouts.silence?;
-        let runs = self.sessions.values().any(Session::is_running);
-        (runs && !self.owes_us_nothing()).then(|| (self.quiet_since + timeout, "silence during a turn"))
+        (self.sessions.any_runs() && !self.owes_us_nothing()).then(|| self.quiet_since + timeout)
     }
 
     /// Whether its silence is our own doing: a question of its is open.
@@ -395,48 +394,25 @@ impl Client {
         !self.inbound.is_empty()
     }
 
-    fn cancel_silent(&mut self) {
-        for session in self.running() {
-            self.give_up(&session, Failure::Silent);
-        }
-    }
-
     /// Ends a turn that lasts too long; the agent is told, unless it was already.
     fn give_up(&mut self, session: &SessionId, why: Failure) {
-        if self.sessions.get(session).is_some_and(Session::is_running) {
+        if let Some(Turn::Running(_)) = self.sessions.turn(session) {
             self.send_cancel(session);
         }
         self.end_turn(session, why);
     }
 
-    /// Sessions with a turn that nobody has cancelled.
-    fn running(&self) -> Vec<SessionId> {
-        self.sessions_where(Session::is_running)
-    }
-
-    fn sessions_where(&self, wanted: impl Fn(&Session) -> bool) -> Vec<SessionId> {
-        self.sessions.iter().filter(|(_, state)| wanted(state)).map(|(session, _)| session.clone()).collect()
-    }
-
     /// Ends a turn without the agent's answer, which is an orphan when it comes.
     fn end_turn(&mut self, session: &SessionId, why: Failure) {
-        let Some(Session::Open(known)) = self.sessions.get_mut(session) else { return };
-        let Some(open @ Open { request, tag }) = known.turn.give_up() else { return };
-        known.late = Some(open);
-        self.pending.forget(request);
+        let Some(Open { request, tag }) = self.sessions.give_up(session) else { return };
+        self.asks.forget(request);
         self.give_up_questions_of(session);
         self.tell_end(session.clone(), tag, Err(why));
     }
 
-    fn turn_mut(&mut self, session: &SessionId) -> Option<&mut Turn> {
-        match self.sessions.get_mut(session)? {
-            Session::Open(known) => Some(&mut known.turn),
-            Session::Opening(_) => None,
-        }
-    }
-
     fn tell_end(&mut self, session: SessionId, tag: Tag, end: Result<Stopped, Failure>) {
         self.end_of_text(&session);
+        self.tools.forget(&session);
         self.wire.tell(Event::TurnEnded(Box::new(TurnEnded { session, tag, end })));
     }
 
@@ -456,17 +432,17 @@ impl Client {
     }
 }
 
-impl Session {
-    const fn is_running(&self) -> bool {
-        matches!(self, Self::Open(Known { turn: Turn::Running(_), .. }))
+/// The version that an agent answers with, as it is written: 1, `"1"` and 1.0 are three different things.
+fn version_of(raw: &Json) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Answer<'a> {
+        #[serde(borrow)]
+        protocol_version: &'a RawValue,
     }
-
-    const fn patience(&self) -> Option<Patience> {
-        match self {
-            Self::Open(Known { turn: Turn::Cancelling(_, Some(until)), .. }) => {
-                Some((*until, "confirm the cancel"))
-            }
-            Self::Opening(_) | Self::Open(_) => None,
-        }
-    }
+    let Answer { protocol_version } = object(raw.get()).ok()?;
+    Some(shown(protocol_version.get()).to_owned())
 }
+
+/// Logins of an agent that can be asked for.
+const LOGINS: usize = 64;

@@ -54,7 +54,7 @@ impl Client {
             }
         }
         if let Some(first) = halves.first
-            && self.sessions.contains_key(&piece.session)
+            && self.sessions.get(piece.session.as_str()).is_some()
         {
             piece.text.pop();
             let Text { speaker, moment, message, .. } = &piece;

@@ -1,49 +1,39 @@
 //! What each side offers the other in the handshake (ACP, initialization). A capability that is absent, null or of a
-//! wrong type is not offered.
+//! wrong type is not offered; any object or true offers it.
 
 use serde::{Deserialize, Serialize};
 
-use crate::acp::lenient::{as_object, is_default, offered, or_default};
+use crate::acp::lenient::{is_default, marker, offered, or_default};
 use crate::acp::update::{ToolContent, Update};
 use crate::acp::{ContentBlock, Json};
 
 /// What a client offers to an agent. Nothing, unless it says so.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct ClientCapabilities {
     /// Reading and writing files.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub fs: FileSystem,
     /// All five `terminal/*` methods.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "offered", skip_serializing_if = "is_default")]
     pub terminal: bool,
     /// Logins that the client runs itself.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub auth: ClientAuth,
     /// What it takes of a session beyond the baseline.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub session: ClientSessions,
     /// Asking the user.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub elicitation: Elicitation,
     /// Plans by id: `plan_update` and `plan_removed`.
-    #[serde(
-        default,
-        deserialize_with = "offered",
-        serialize_with = "as_object",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub plan: bool,
     /// Agents of the agent: `subagent_update`, `session_message`, and links to their sessions.
-    #[serde(
-        default,
-        deserialize_with = "offered",
-        serialize_with = "as_object",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub subagents: bool,
     /// Extension data.
-    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
 
@@ -81,119 +71,97 @@ impl ClientCapabilities {
 
 /// What a client does with files.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct FileSystem {
     /// `fs/read_text_file`.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(deserialize_with = "offered")]
     pub read_text_file: bool,
     /// `fs/write_text_file`.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(deserialize_with = "offered")]
     pub write_text_file: bool,
 }
 
 /// Which logins a client runs itself.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ClientAuth {
     /// Those of the type `terminal`: the agent's command once more, interactively.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(deserialize_with = "offered")]
     pub terminal: bool,
 }
 
 /// What a client takes of a session beyond the baseline.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct ClientSessions {
     /// Further types of config options.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub config_options: OptionTypes,
     /// `notice` updates.
-    #[serde(
-        default,
-        deserialize_with = "offered",
-        serialize_with = "as_object",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub notices: bool,
     /// `compaction_update` and `compaction_summary_chunk`.
-    #[serde(
-        default,
-        deserialize_with = "offered",
-        serialize_with = "as_object",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub compaction: bool,
 }
 
 /// Types of config options beside `select`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct OptionTypes {
     /// `boolean`.
-    #[serde(
-        default,
-        deserialize_with = "offered",
-        serialize_with = "as_object",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub boolean: bool,
 }
 
 /// How a client can ask its user.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Elicitation {
     /// By a form.
-    #[serde(
-        default,
-        deserialize_with = "offered",
-        serialize_with = "as_object",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub form: bool,
     /// By a page to visit.
-    #[serde(
-        default,
-        deserialize_with = "offered",
-        serialize_with = "as_object",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub url: bool,
 }
 
 /// What an agent offers to a client.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct AgentCapabilities {
     /// `session/load`.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(deserialize_with = "offered")]
     pub load_session: bool,
     /// What a prompt may hold beside text and links.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(deserialize_with = "or_default")]
     pub prompt_capabilities: PromptCapabilities,
     /// MCP transports beside stdio.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(deserialize_with = "or_default")]
     pub mcp_capabilities: McpCapabilities,
     /// Further session methods.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(deserialize_with = "or_default")]
     pub session_capabilities: SessionCapabilities,
     /// Logging out.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(deserialize_with = "or_default")]
     pub auth: AgentAuth,
     /// Extension data.
-    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
 
 /// What a prompt may hold beside text and links.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct PromptCapabilities {
     /// Image blocks.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(deserialize_with = "offered")]
     pub image: bool,
     /// Audio blocks.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(deserialize_with = "offered")]
     pub audio: bool,
     /// Resource blocks.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(deserialize_with = "offered")]
     pub embedded_context: bool,
 }
 
@@ -212,95 +180,63 @@ impl PromptCapabilities {
 
 /// MCP transports beside stdio.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct McpCapabilities {
     /// Streamable HTTP.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(deserialize_with = "offered")]
     pub http: bool,
     /// Server-sent events.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(deserialize_with = "offered")]
     pub sse: bool,
 }
 
 /// Further session methods.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct SessionCapabilities {
     /// `session/list`.
-    #[serde(
-        default,
-        deserialize_with = "offered",
-        serialize_with = "as_object",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub list: bool,
     /// `session/delete`.
-    #[serde(
-        default,
-        deserialize_with = "offered",
-        serialize_with = "as_object",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub delete: bool,
     /// `session/resume`.
-    #[serde(
-        default,
-        deserialize_with = "offered",
-        serialize_with = "as_object",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub resume: bool,
     /// `session/close`.
-    #[serde(
-        default,
-        deserialize_with = "offered",
-        serialize_with = "as_object",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub close: bool,
     /// `additionalDirectories` may be given.
-    #[serde(
-        default,
-        deserialize_with = "offered",
-        serialize_with = "as_object",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub additional_directories: bool,
     /// Which `systemPrompt` may be given.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<SystemPromptSupport>,
 }
 
 /// What may be done with a system prompt. It may be appended; anything more is said here.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SystemPromptSupport {
     /// Further modes.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub mode: SystemPromptModes,
 }
 
 /// Modes of a system prompt beside `append`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SystemPromptModes {
     /// `override`: it takes the place of the agent's own.
-    #[serde(
-        rename = "override",
-        default,
-        deserialize_with = "offered",
-        serialize_with = "as_object",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(rename = "override", with = "marker", skip_serializing_if = "is_default")]
     pub replace: bool,
 }
 
 /// What an agent offers about logins.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AgentAuth {
     /// `logout`.
-    #[serde(
-        default,
-        deserialize_with = "offered",
-        serialize_with = "as_object",
-        skip_serializing_if = "is_default"
-    )]
+    #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub logout: bool,
 }

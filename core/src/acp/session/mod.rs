@@ -100,8 +100,7 @@ pub struct InitializeRequest {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeResponse {
-    /// The version to be spoken. Some agents write it as a string.
-    #[serde(deserialize_with = "version")]
+    /// The version to be spoken.
     pub protocol_version: u16,
     /// What the agent offers.
     #[serde(default, deserialize_with = "or_default")]
@@ -115,12 +114,6 @@ pub struct InitializeResponse {
     /// Extension data.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
-}
-
-fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
-    let raw = <&'de RawValue>::deserialize(deserializer)?;
-    let token = raw.get().trim_matches('"');
-    token.parse().map_err(|_| D::Error::custom("protocolVersion is no number of 16 bits"))
 }
 
 impl AuthMethod {

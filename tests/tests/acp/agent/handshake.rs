@@ -72,7 +72,7 @@ fn a_client_that_says_little_or_odd_things_of_itself_is_served() {
         r#"{"protocolVersion":1}"#,
         r#"{"protocolVersion":1,"clientCapabilities":null,"clientInfo":null}"#,
         r#"{"protocolVersion":1,"clientCapabilities":"x","clientInfo":{"version":"1"},"_meta":{}}"#,
-        r#"{"protocolVersion":7,"clientCapabilities":{"fs":true,"terminal":{},"elicitation":[]},"capabilities":{}}"#,
+        r#"{"protocolVersion":7,"clientCapabilities":{"fs":true,"terminal":7,"elicitation":[]},"capabilities":{}}"#,
     ] {
         let mut rig = Rig::<Agent>::agent(plain());
         rig.hear(&request("0", "initialize", params));

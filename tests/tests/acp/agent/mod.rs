@@ -119,9 +119,9 @@ pub(super) fn word(event: &Event) -> String {
                 format!("bad line: {why}")
             } else if let Notice::BadParams { method, .. } = &**notice {
                 format!("bad params: {method}")
-            } else if let Notice::Orphan { id } = &**notice {
+            } else if let Notice::Orphan { id, .. } = &**notice {
                 format!("orphan {id}")
-            } else if let Notice::Complaint(error) = &**notice {
+            } else if let Notice::Complaint { error, .. } = &**notice {
                 format!("complaint {}", error.code)
             } else {
                 format!("{notice:?}")

@@ -25,13 +25,31 @@ fn waiting() -> Vec<(Rig<Client>, &'static str)> {
     let list = Command::ListSessions { tag: Tag(1), cwd: None, cursor: None };
     let login = Command::Authenticate { tag: Tag(1), method: "login".into() };
     vec![
-        (Rig::<Client>::client(Config { timeouts: initialize, ..given() }), "closed Some(TimedOut)"),
-        (after(Timeouts { session: PATIENCE, ..none() }, &[open(1, Which::New)]), "failed 1 TimedOut"),
-        (after(Timeouts { authenticate: PATIENCE, ..none() }, &[login]), "failed 1 TimedOut"),
-        (after(Timeouts { request: PATIENCE, ..none() }, &[list]), "failed 1 TimedOut"),
-        (after(Timeouts { turn: PATIENCE, ..none() }, &[prompt(7)]), "ended 7 TimedOut"),
-        (after(Timeouts { silence: PATIENCE, ..none() }, &[prompt(7)]), "ended 7 Silent"),
-        (after(Timeouts { cancel: PATIENCE, ..none() }, &[prompt(7), cancel()]), "ended 7 Unconfirmed"),
+        (
+            Rig::<Client>::client(Config { timeouts: initialize, ..given() }),
+            "closed Some(TimedOut { after: 10s })",
+        ),
+        (
+            after(Timeouts { session: PATIENCE, ..none() }, &[open(1, Which::New)]),
+            "failed 1 TimedOut { clock: Session, after: 10s }",
+        ),
+        (
+            after(Timeouts { authenticate: PATIENCE, ..none() }, &[login]),
+            "failed 1 TimedOut { clock: Authenticate, after: 10s }",
+        ),
+        (
+            after(Timeouts { request: PATIENCE, ..none() }, &[list]),
+            "failed 1 TimedOut { clock: Request, after: 10s }",
+        ),
+        (
+            after(Timeouts { turn: PATIENCE, ..none() }, &[prompt(7)]),
+            "ended 7 TimedOut { clock: Turn, after: 10s }",
+        ),
+        (after(Timeouts { silence: PATIENCE, ..none() }, &[prompt(7)]), "ended 7 Silent { after: 10s }"),
+        (
+            after(Timeouts { cancel: PATIENCE, ..none() }, &[prompt(7), cancel()]),
+            "ended 7 Unconfirmed { after: 10s }",
+        ),
     ]
 }
 

@@ -3,6 +3,7 @@
 mod deaf;
 mod handshake;
 mod holding;
+mod kept;
 mod lines;
 mod pieces;
 mod questions;
@@ -106,8 +107,8 @@ pub(super) fn word(event: &Event) -> String {
         E::Noticed(notice) => match &**notice {
             Notice::BadLine { why, .. } => format!("bad line: {why}"),
             Notice::BadParams { method, .. } => format!("bad params: {method}"),
-            Notice::Orphan { id } => format!("orphan {id}"),
-            Notice::Complaint(error) => format!("complaint {}", error.code),
+            Notice::Orphan { id, .. } => format!("orphan {id}"),
+            Notice::Complaint { error, .. } => format!("complaint {}", error.code),
             Notice::LateEnd { session, tag } => format!("late end of {} in {session}", tag.0),
             Notice::Forgotten(session) => format!("forgotten {session}"),
             Notice::UnknownSession(session) => format!("unknown session {session}"),

@@ -100,7 +100,7 @@ fn a_turn_that_was_given_up_asks_nobody_any_more() {
     rig.command(prompt(7)).unwrap();
     rig.command(cancel()).unwrap();
     rig.wait(Duration::from_secs(5));
-    assert_eq!(ends(&rig.told()), [(7, Err(Failure::Unconfirmed))]);
+    assert_eq!(ends(&rig.told()), [(7, Err(Failure::Unconfirmed { after: Duration::from_secs(5) }))]);
     rig.written();
     rig.hear(&ask("5"));
     assert_eq!(rig.line(), r#"{"jsonrpc":"2.0","id":5,"result":{"outcome":{"outcome":"cancelled"}}}"#);
@@ -126,7 +126,7 @@ fn silence_during_a_turn_is_counted_from_the_last_word_of_either_side() {
     assert_eq!(rig.told(), []);
     rig.written();
     rig.wait(Duration::from_secs(1));
-    assert_eq!(ends(&rig.told()), [(7, Err(Failure::Silent))]);
+    assert_eq!(ends(&rig.told()), [(7, Err(Failure::Silent { after: Duration::from_secs(10) }))]);
     assert_eq!(rig.line(), r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#);
 }
 
@@ -218,7 +218,7 @@ fn a_question_on_another_session_excuses_silence_until_it_is_given_up() {
     rig.wait(Duration::from_secs(9));
     assert_eq!(rig.told(), []);
     rig.wait(Duration::from_secs(1));
-    assert_eq!(ends(&rig.told()), [(8, Err(Failure::Silent))]);
+    assert_eq!(ends(&rig.told()), [(8, Err(Failure::Silent { after: Duration::from_secs(10) }))]);
 }
 
 /// Whose words they are cannot be told from the wire: who sends the next prompt before the late end cannot either.

@@ -1,0 +1,151 @@
+//! What updates and questions cost in memory.
+
+use agentline_core::acp::client::{Client, Command, Config, Event, Which};
+use agentline_core::acp::{ContentBlock, SessionSetup};
+use agentline_core::subagent::{self, Policy, Run};
+use agentline_core::{Action, Heard, Input, LinkId, Machine, Now, Open, Output, Peer, Tag};
+use agentline_tests::weigh;
+
+const TOOL: &str = r#"{"sessionUpdate":"tool_call_update","toolCallId":"call_0123456789","status":"completed","title":"Read src/main.rs","kind":"read","content":[{"type":"content","content":{"type":"text","text":"fn main() and what follows"}}],"locations":[{"path":"/w/src/main.rs","line":12}],"rawInput":{"path":"/w/src/main.rs","limit":2000},"rawOutput":{"lines":120}}"#;
+const TEXT: &str = r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"0123456789012345678901234567890123456789"}}"#;
+
+fn hear<M: Machine>(machine: &mut M, line: &str) {
+    machine.handle(Now::default(), Input::Link(LinkId::FIRST, Heard::Bytes(line.as_bytes())));
+}
+
+/// Hands every write over, and counts the events.
+fn drain<M: Machine>(machine: &mut M) -> usize {
+    let mut events = 0;
+    while let Some(output) = machine.poll() {
+        match output {
+            Output::Do(link, Action::Write(_)) => {
+                machine.handle(Now::default(), Input::Link(link, Heard::Written))
+            }
+            Output::Tell(_) => events += 1,
+            Output::Do(..) | Output::Store(..) | Output::End => {}
+        }
+    }
+    events
+}
+
+fn client(sessions: usize) -> Client {
+    let mut client = Client::new(Now::default(), Config::new(Open::Given(0)));
+    client.handle(Now::default(), Input::Link(LinkId::FIRST, Heard::Opened(Peer::default())));
+    hear(&mut client, "{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{\"protocolVersion\":1}}\n");
+    drain(&mut client);
+    for n in 1..=sessions {
+        let setup = SessionSetup::in_directory("/");
+        let open = Command::OpenSession { tag: Tag(0), which: Which::New, setup };
+        client.command(Now::default(), open).expect("the handshake is done");
+        drain(&mut client);
+        hear(
+            &mut client,
+            &format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"result\":{{\"sessionId\":\"s{n:04}\"}}}}\n"),
+        );
+        drain(&mut client);
+    }
+    client
+}
+
+fn update(update: &str) -> String {
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{{\"sessionId\":\"s0001\",\"update\":{update}}}}}\n"
+    )
+}
+
+#[test]
+fn an_update_asks_for_little_memory_however_many_sessions_there_are() {
+    for (line, most) in [(update(TEXT), 1), (update(TOOL), 15)] {
+        for sessions in [1, 50, 1000] {
+            let mut client = client(sessions);
+            // The queue of outputs and the table of calls have their room after the first.
+            (0..3).for_each(|_| hear(&mut client, &line));
+            drain(&mut client);
+            let (_, weight) = weigh(|| hear(&mut client, &line));
+            assert!(weight.allocations <= most, "{sessions} sessions: {weight:?}");
+            assert_eq!(drain(&mut client), 1);
+        }
+    }
+}
+
+/// A run whose prompt is sent, over a stream.
+fn run(policy: Policy) -> Run {
+    let prompt = vec![ContentBlock::text("x")];
+    let config = subagent::Config::new(Config::new(Open::Given(0)), SessionSetup::in_directory("/"), prompt);
+    let mut run = Run::new(Now::default(), subagent::Config { policy, ..config });
+    drain(&mut run);
+    run.handle(Now::default(), Input::Link(LinkId::FIRST, Heard::Opened(Peer::default())));
+    drain(&mut run);
+    for line in [
+        r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#,
+    ] {
+        hear(&mut run, &format!("{line}\n"));
+        drain(&mut run);
+    }
+    run
+}
+
+#[test]
+fn g2_a_thousand_questions_with_titles_of_a_megabyte_keep_little() {
+    for policy in [Policy::Reject, Policy::Ask] {
+        let mut run = run(policy);
+        let title = "t".repeat(1 << 20);
+        let ((), weight) = weigh(|| {
+            for n in 0..800 {
+                let call = format!(r#"{{"toolCallId":"{n}","title":"{title}","rawInput":"{title}"}}"#);
+                let tool = call.replacen('{', r#"{"sessionUpdate":"tool_call","#, 1);
+                hear(&mut run, &update(&tool).replace("s0001", "s"));
+                hear(
+                    &mut run,
+                    &format!(
+                        "{{\"jsonrpc\":\"2.0\",\"id\":{n},\"method\":\"session/request_permission\",\"params\":{{\"sessionId\":\"s\",\"toolCall\":{call},\"options\":[{{\"optionId\":\"y\",\"name\":\"{title}\",\"kind\":\"allow_once\"}},{{\"optionId\":\"n\",\"name\":\"No\",\"kind\":\"{title}\"}}]}}}}\n"
+                    ),
+                );
+                drain(&mut run);
+            }
+        });
+        // The parse of one line holds it several times over; what is kept is what counts.
+        assert!(weight.kept < 8 << 20, "{policy:?}: {weight:?}");
+        assert!(weight.peak < 48 << 20, "{policy:?}: {weight:?}");
+        hear(&mut run, "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"stopReason\":\"end_turn\"}}\n");
+        let mut finished = None;
+        while let Some(output) = run.poll() {
+            if let Output::Tell(subagent::Event::Finished(told)) = output {
+                finished = Some(told);
+            }
+        }
+        let finished = finished.expect("a result");
+        assert_eq!(finished.permissions.len() + finished.permissions_dropped, 800);
+        assert!(finished.permissions_dropped > 0);
+    }
+}
+
+#[test]
+fn g2_a_turn_that_is_over_leaves_nothing_behind() {
+    let mut client = client(1);
+    let turn = |client: &mut Client, tag: u64| {
+        let prompt = vec![ContentBlock::text("x")];
+        client
+            .command(Now::default(), Command::Prompt { tag: Tag(tag), session: "s0001".into(), prompt })
+            .expect("the session is idle");
+        drain(client);
+        for n in 0..500 {
+            let call = TOOL.replace("call_0123456789", &format!("call {tag} {n}"));
+            hear(client, &update(&call.replace("tool_call_update", "tool_call")));
+            drain(client);
+        }
+        hear(
+            client,
+            &format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"stopReason\":\"end_turn\"}}}}\n", tag),
+        );
+        let mut over = false;
+        while let Some(output) = client.poll() {
+            over |= matches!(output, Output::Tell(Event::TurnEnded(_)));
+        }
+        assert!(over);
+    };
+    turn(&mut client, 2);
+    let ((), weight) = weigh(|| turn(&mut client, 3));
+    assert!(weight.kept < 1024, "{weight:?}");
+}
