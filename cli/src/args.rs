@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::ArgValueCandidates;
+
+use crate::completions;
 
 /// Drives coding agents: one prompt, one fresh child, one answer.
 #[derive(Debug, Parser)]
@@ -83,9 +86,14 @@ pub(crate) enum Verb {
     #[command(hide = true, after_help = "Example: none. It is started by each command that starts an agent.")]
     Guardian,
     /// Print a completion script for a shell
-    #[command(
-        after_help = "Example: agentline completions bash > ~/.local/share/bash-completion/completions/agentline"
-    )]
+    #[command(after_help = "\
+Examples:
+  source <(agentline completions bash)     in ~/.bashrc
+  source <(agentline completions zsh)      in ~/.zshrc
+  agentline completions fish | source      in ~/.config/fish/config.fish
+
+Agents and sessions are looked up at each tab. The script belongs to this version of agentline: read it when a shell
+starts, and keep no copy of it.")]
     Completions {
         /// Which shell
         #[arg(value_enum)]
@@ -185,7 +193,7 @@ pub(crate) struct Child {
     #[arg(last = true, value_name = "CMD", conflicts_with = "agent")]
     pub(crate) command: Vec<OsString>,
     /// An agent that `agentline agent list` shows, or `demo` [default: AGENTLINE_AGENT, else `agent default`]
-    #[arg(long, value_name = "ID", value_parser = id)]
+    #[arg(long, value_name = "ID", value_parser = id, add = ArgValueCandidates::new(completions::agents))]
     pub(crate) agent: Option<String>,
     /// The workspace [default: the current directory]
     #[arg(short = 'C', long, value_name = "DIR")]
@@ -241,7 +249,7 @@ pub(crate) enum Agent {
     #[command(after_help = "Example: agentline agent show gemini")]
     Show {
         /// Its id, or the beginning of it
-        #[arg(value_parser = id)]
+        #[arg(value_parser = id, add = ArgValueCandidates::new(completions::agents))]
         id: String,
     },
     /// Add an agent of your own, or replace it
@@ -263,35 +271,35 @@ pub(crate) enum Agent {
     #[command(after_help = "Example: agentline agent remove claude-code")]
     Remove {
         /// Its id
-        #[arg(value_parser = id)]
+        #[arg(value_parser = id, add = ArgValueCandidates::new(completions::agents))]
         id: String,
     },
     /// Switch an agent on
     #[command(after_help = "Example: agentline agent enable gemini")]
     Enable {
         /// Its id
-        #[arg(value_parser = id)]
+        #[arg(value_parser = id, add = ArgValueCandidates::new(completions::agents))]
         id: String,
     },
     /// Switch an agent off
     #[command(after_help = "Example: agentline agent disable gemini")]
     Disable {
         /// Its id
-        #[arg(value_parser = id)]
+        #[arg(value_parser = id, add = ArgValueCandidates::new(completions::agents))]
         id: String,
     },
     /// Choose the agent that runs when none is named
     #[command(after_help = "Example: agentline agent default gemini")]
     Default {
         /// Its id, or `demo`; without, the one that is chosen is shown
-        #[arg(value_parser = id)]
+        #[arg(value_parser = id, add = ArgValueCandidates::new(completions::agents))]
         id: Option<String>,
     },
     /// Remember a setting of an agent
     #[command(after_help = "Example: agentline agent set gemini --env GEMINI_API_KEY")]
     Set {
         /// Its id
-        #[arg(value_parser = id)]
+        #[arg(value_parser = id, add = ArgValueCandidates::new(completions::agents))]
         id: String,
         /// A variable that it may have where it is started by its id alone; only the name is kept
         #[arg(long, required = true, value_name = "NAME")]
@@ -311,7 +319,7 @@ Examples:
 Exit codes: 0 it can be used  1 it cannot  2 usage")]
 pub(crate) struct Check {
     /// An agent that `agentline agent list` shows, or `demo`
-    #[arg(value_parser = id)]
+    #[arg(value_parser = id, add = ArgValueCandidates::new(completions::agents))]
     pub(crate) id: Option<String>,
     /// The agent's command, instead of an id
     #[arg(last = true, value_name = "CMD")]

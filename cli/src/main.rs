@@ -7,6 +7,7 @@ mod ask;
 mod attach;
 mod chat;
 mod check;
+mod completions;
 mod demo;
 mod driver;
 mod failure;
@@ -31,16 +32,17 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use crate::words::Problem;
+use agentline_core::problem::{Kind, Phase};
 use anstream::{AutoStream, ColorChoice};
-use clap::CommandFactory;
 use clap::error::ErrorKind;
 use serde::Serialize;
 
-use args::{Cli, Color, Format, Verb};
+use args::{Color, Format, Verb};
 use output::{Notes, Paint, Sink, object};
+use words::Problem;
 
 fn main() -> ExitCode {
+    completions::answer();
     let code = obey();
     // Whatever was said is still on its way.
     Sink::ours().settle(None);
@@ -69,11 +71,9 @@ fn obey() -> ExitCode {
         Verb::DemoAgent(args) => demo::serve(args),
         Verb::DemoRunner(args) => demo::runner::serve(args, &notes),
         Verb::Guardian => guard::serve(),
-        Verb::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "agentline", &mut script);
-            Ok(output::print(&String::from_utf8_lossy(&script)))
-        }
+        Verb::Completions { shell } => completions::script(*shell)
+            .map(|script| output::print(&script))
+            .map_err(|error| Problem::new(Phase::Usage, Kind::Internal, error.to_string())),
     };
     done.unwrap_or_else(|problem| report(&problem, cli.global.format(), &notes))
 }

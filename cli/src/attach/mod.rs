@@ -17,9 +17,11 @@ use agentline_core::attach::client::{self, Failure};
 use agentline_core::attach::{Answer, Session, Target};
 use agentline_core::rpc::to_json;
 use clap::{Args, Subcommand};
+use clap_complete::ArgValueCandidates;
 use serde::Serialize;
 
 use crate::args::{Format, Global, id};
+use crate::completions;
 use crate::output::{self, In, Notes, columns, object, plain, table};
 use call::{Call, internal};
 pub(crate) use peer::Peers;
@@ -56,7 +58,7 @@ Exit codes: 0 answered, 1 the turn failed, was refused or its end was not seen, 
 pub(crate) struct To {
     /// Its peer id, session id (8 letters of it are enough) or name, the beginning of one, its socket, or `-` for a
     /// notify event on stdin
-    #[arg(value_parser = id)]
+    #[arg(value_parser = id, add = ArgValueCandidates::new(completions::peers))]
     peer: String,
     /// Where its token is [default: beside its socket]
     #[arg(long, value_name = "FILE")]

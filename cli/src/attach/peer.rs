@@ -1,8 +1,8 @@
 //! Which sessions there are, and how the one that is meant can be reached.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,7 +11,7 @@ use agentline_core::attach::files::{TokenFile, live_dir, token_file};
 use agentline_core::attach::presence::{Liveness, NotFound, Record, Transport};
 use agentline_core::attach::{Limits, Target};
 use agentline_core::{Address, OpenError, Secret};
-use rustix::fs::OFlags;
+use agentline_os::file;
 use rustix::io::Errno;
 use rustix::process::Pid;
 use serde::Serialize;
@@ -36,14 +36,14 @@ pub(crate) struct Peers {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Peer<'a> {
-    peer_id: &'a str,
-    name: &'a str,
+    pub(crate) peer_id: &'a str,
+    pub(crate) name: &'a str,
     pid: Option<u32>,
-    cwd: &'a str,
+    pub(crate) cwd: &'a str,
     session_id: Option<&'a str>,
     busy: bool,
     socket: Option<&'a str>,
-    alive: bool,
+    pub(crate) alive: bool,
 }
 
 impl Peers {
@@ -193,31 +193,20 @@ fn must_be_ours(socket: &Path) -> Result<(), Problem> {
 }
 
 fn read_token(path: &Path) -> Result<Secret<String>, Problem> {
-    let of = |why: &dyn std::fmt::Display| unreachable(format!("{}: {why}", path.display()));
-    let read = || -> io::Result<(fs::Metadata, Vec<u8>)> {
-        let file = open(path)?;
-        let facts = file.metadata()?;
-        let mut bytes = Vec::new();
-        file.take(TOKEN).read_to_end(&mut bytes)?;
-        Ok((facts, bytes))
-    };
-    let (facts, bytes) = read().map_err(|error| of(&error))?;
+    let of = |why: std::fmt::Arguments<'_>| unreachable(format!("{}{why}", path.display()));
+    let read = file::read_with_facts(path, TOKEN);
+    let (bytes, facts) = read.map_err(|unusable| of(format_args!(" {unusable}")))?;
     let file = TokenFile { is_ours: facts.uid() == us(), mode: facts.mode(), bytes: &bytes };
-    file.token().map_err(|unfit| of(&unfit))
+    file.token().map_err(|unfit| of(format_args!(": {unfit}")))
 }
 
 pub(super) fn read_record(path: &Path) -> Option<Record> {
-    let file = open(path).ok()?;
+    let (bytes, facts) = file::read_with_facts(path, RECORD).ok()?;
     // Whoever else wrote one names a socket of theirs.
-    file.metadata().ok().filter(|facts| facts.is_file() && facts.uid() == us())?;
-    let mut bytes = Vec::new();
-    file.take(RECORD).read_to_end(&mut bytes).ok()?;
+    if facts.uid() != us() {
+        return None;
+    }
     Record::read(&bytes).ok()
-}
-
-/// Opens a file and waits for nobody, should it be a pipe.
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
 }
 
 /// Since the Unix epoch.
@@ -249,8 +238,8 @@ fn unreachable(message: impl Into<String>) -> Problem {
 /// Sessions that are named.
 const NAMED: usize = 5;
 /// Bytes of a record, far more than any has.
-const RECORD: u64 = 1 << 20;
+const RECORD: usize = 1 << 20;
 /// Bytes of a notify event: it may hold an answer.
 const EVENT: u64 = 8 << 20;
 /// Bytes of a token file.
-const TOKEN: u64 = 4096;
+const TOKEN: usize = 4096;

@@ -129,7 +129,7 @@ impl Text {
         };
         self.note(&format!("{} {}", In(self.paint().dim, "◦"), line.trim_end()));
         self.pass_stderr();
-        self.busy("waiting for the agent");
+        self.busy("opening the session");
     }
 
     fn pass_stderr(&mut self) {
@@ -325,9 +325,9 @@ impl Screen for Text {
             Event::PermissionDecided(decision) => self.decided(&decision),
             Event::Stderr(text) => self.stderr(&text),
             Event::Noticed(notice) => self.odd.add(&notice),
+            Event::SessionOpened(_) => self.busy("waiting for the agent"),
             Event::Started(_)
             | Event::PermissionAsked(_)
-            | Event::SessionOpened(_)
             | Event::Line(_)
             | Event::Finished(_)
             | Event::Closed(_) => {}

@@ -147,12 +147,16 @@ pub(crate) fn notice(notice: &Notice) -> String {
     match notice {
         Notice::BadLine { start, .. } => format!("it wrote: {}", quote(start)),
         Notice::BadParams { method, why } => format!("its {} cannot be read: {}", quote(method), quote(why)),
-        Notice::Orphan { id } => format!("a reply arrived with id {}, which nobody waits for", quote(id)),
+        Notice::Orphan { id, open } => match &open[..] {
+            [] => format!("a reply arrived with id {}, and none is waited for", quote(id)),
+            [one] => format!("a reply arrived with id {}, expected {one}", quote(id)),
+            [first, ..] => format!("a reply arrived with id {}, expected {first} or a later one", quote(id)),
+        },
         Notice::LateEnd { session, .. } => {
             format!("a turn of session {} ended after it was given up", quote(session.as_str()))
         }
         Notice::Forgotten(session) => format!("session {} made room for another", quote(session.as_str())),
-        Notice::Complaint(error) => format!("it complained: {} ({})", quote_error(error), error.code),
+        Notice::Complaint { error, .. } => format!("it complained: {} ({})", quote_error(error), error.code),
         Notice::UnknownSession(session) => {
             format!("an update arrived for session {}, which is not open", quote(session.as_str()))
         }
@@ -490,9 +494,9 @@ mod tests {
             let told = told(Phase::Prompt, late(clock, None), &["x"], verb);
             assert_eq!((&*told.0, told.1.is_some(), told.2), (said, hint, 124));
         }
-        let saw = Notice::Orphan { id: "\"7\"".into() };
+        let saw = Notice::Orphan { id: "\"7\"".into(), open: vec![7] };
         let told = told(Phase::Prompt, late(Clock::Turn, Some(Box::new(saw))), &["x"], Verb::Run);
-        assert!(told.0.ends_with("; a reply arrived with id \"7\", which nobody waits for"), "{}", told.0);
+        assert!(told.0.ends_with("; a reply arrived with id \"7\", expected 7"), "{}", told.0);
     }
 
     #[test]

@@ -23,6 +23,7 @@ impl Ended {
             output_truncated: false,
             starts: Vec::new(),
             permissions: Vec::new(),
+            permissions_dropped: 0,
             decisions: Decisions::default(),
             usage: None,
             error: None,

@@ -1,8 +1,13 @@
 //! Command lines that make no sense, and the others.
 
-use serde_json::json;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-use crate::rig::{Bench, done, text};
+use serde_json::{Value, json};
+
+use crate::chat::open;
+use crate::rig::{AGENTLINE, Bench, done, text};
 
 #[test]
 fn a_wrong_command_line_is_one_error_and_exit_code_2() {
@@ -51,7 +56,7 @@ fn a_dry_run_starts_nothing() {
     let args = ["run", "--dry-run", "hi", "--", "/bin/touch", text(&proof), "a b"];
     let mut command = bench.agentline(&args);
     let ended = done(command.env("MY_TOKEN", "hunter2").env("HARMLESS", "1"));
-    let work = std::fs::canonicalize(bench.path("work")).unwrap();
+    let work = fs::canonicalize(bench.path("work")).unwrap();
     let shown = format!(
         "command   /bin/touch {} 'a b'\ncwd       {}\nwithheld  MY_TOKEN\n",
         text(&proof),
@@ -65,12 +70,62 @@ fn a_dry_run_starts_nothing() {
 }
 
 #[test]
-fn completions_know_the_commands() {
+fn f_completions_know_the_commands_the_agents_and_the_sessions() {
     let bench = Bench::new();
-    for shell in ["bash", "zsh", "fish"] {
-        let ended = done(&mut bench.agentline(&["completions", shell]));
-        assert!(ended.code == Some(0) && ended.out.contains("demo-agent"), "{shell}");
+    fs::create_dir_all(bench.path("home/.botbus/agents")).expect("a folder");
+    let mine = json!({"id": "mine", "name": "My own", "command": AGENTLINE, "args": ["demo-agent"]});
+    bench.file("home/.botbus/agents/mine.json", mine.to_string());
+    let (_chat, _) = open(&bench, &[]);
+    let live = bench.path("home/.agentica/cache/peers/live");
+    let record = fs::read_dir(&live).expect("a folder").flatten().next().expect("a record").path();
+    let mut record: Value = serde_json::from_slice(&fs::read(record).expect("it")).expect("a record");
+    let (id, name) =
+        (record["peer_id"].as_str().unwrap().to_owned(), record["name"].as_str().unwrap().to_owned());
+    // What a shell would run is no completion.
+    (record["peer_id"], record["name"]) = ("ffff0000".into(), "$(touch proof)".into());
+    fs::write(live.join("ffff0000.json"), record.to_string()).expect("a file");
+
+    for (words, shown, hidden) in [
+        (&["ru"][..], &["run"][..], "chat"),
+        (&["run", "--agent", ""], &["mine", "demo"], "$("),
+        (&["run", "--agent", "mi"], &["mine"], "demo"),
+        (&["chat", "--agent", ""], &["mine", "demo"], "$("),
+        (&["agent", "check", ""], &["mine", "demo"], "$("),
+        (&["agent", "disable", "m"], &["mine"], "demo"),
+        (&["attach", "send", ""], &[&*id, &*name, "ffff0000"], "$("),
+        (&["attach", "ping", &name[..5]], &[&*name], &*id),
+        (&["completions", ""], &["bash", "zsh", "fish"], "$("),
+    ] {
+        for shell in ["bash", "zsh", "fish"] {
+            let mut called = bench.agentline(&["--", "agentline"]);
+            called.args(words).env("AGENTLINE_COMPLETE", shell);
+            called.env("_CLAP_COMPLETE_INDEX", words.len().to_string()).env("_CLAP_IFS", "\n");
+            let ended = done(&mut called);
+            let offered: Vec<_> =
+                ended.out.lines().filter_map(|line| line.split(['\t', ':']).next()).collect();
+            assert!(shown.iter().all(|word| offered.contains(word)), "{shell} {words:?}: {ended:?}");
+            assert!(offered.iter().all(|word| !word.contains(hidden)), "{shell} {words:?}: {ended:?}");
+        }
     }
+}
+
+#[test]
+fn f_the_script_of_a_shell_asks_the_program() {
+    let bench = Bench::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ended = done(&mut bench.agentline(&["completions", shell]));
+        assert!(ended.code == Some(0) && ended.out.contains("AGENTLINE_COMPLETE"), "{shell}: {ended:?}");
+    }
+    let script = "\
+        source <(agentline completions bash)
+        COMP_WORDS=(agentline agent check \"\") COMP_CWORD=3 COMP_TYPE=9
+        _clap_complete_agentline agentline \"\" check
+        printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let folder = Path::new(AGENTLINE).parent().expect("a folder");
+    let mut bash = Command::new("bash");
+    bash.args(["-c", script]).env_clear().env("HOME", bench.path("home")).stdin(Stdio::null());
+    let ended = done(bash.env("PATH", format!("{}:/usr/bin:/bin", folder.display())));
+    assert!(ended.out.lines().any(|word| word == "demo"), "{ended:?}");
 }
 
 #[test]

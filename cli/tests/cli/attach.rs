@@ -227,6 +227,31 @@ fn a_turn_that_is_cancelled_and_one_that_is_not_waited_for_have_their_exit_codes
 }
 
 #[test]
+fn g5_a_pipe_in_the_place_of_a_token_or_a_record_is_not_waited_for() {
+    let bench = Bench::new();
+    let (_chat, socket) = open(&bench, &[]);
+    let fifo = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo").success());
+    fifo(&bench.path("home/.agentica/cache/peers/live/pipe.json"));
+    let (id, _) = peer(&bench);
+    assert_eq!(attach(&bench, &["ping", &id]).code, Some(0));
+    let pipe = bench.path("pipe");
+    fifo(&pipe);
+    let long = bench.file("long", vec![b'x'; 5000]);
+    fs::set_permissions(&long, fs::Permissions::from_mode(0o600)).expect("ours");
+    for (file, why) in [
+        (&*pipe, "is a pipe, not a file"),
+        (&*long, "is longer than 4 KiB"),
+        (Path::new("/dev/zero"), "is a device, not a file"),
+        (Path::new("/nowhere"), "is not there"),
+    ] {
+        let ended = attach(&bench, &["ping", text(&socket), "--token-file", text(file)]);
+        let said = first(&ended)["error"]["message"].to_string();
+        assert!(said.contains(&format!("{} {why}", file.display())), "{said}");
+        assert_eq!(ended.code, Some(4), "{said}");
+    }
+}
+
+#[test]
 fn a_token_is_neither_sent_where_others_listen_nor_read_where_others_wrote() {
     let bench = Bench::new();
     let (_chat, socket) = open(&bench, &[]);

@@ -137,7 +137,7 @@ const MISTAKES: &[Row] = &[
     ),
     (&["agent", "default", "geminy"], 3, "gemini is", "npm install"),
     (&["agent", "remove", "nope"], 3, "there is no", ""),
-    (&["attach", "ping", "nope"], 3, "nope", "agentline attach list"),
+    (&["attach", "ping", "nope"], 3, "nope", "agentline chat --attachable"),
 ];
 
 #[test]

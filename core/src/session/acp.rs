@@ -392,11 +392,12 @@ fn how(end: Result<Stopped, Failure>) -> Ended {
         }
         Err(failure) => {
             let how = match failure {
-                Failure::Unconfirmed => Outcome::Cancelled,
+                Failure::Unconfirmed { .. } => Outcome::Cancelled,
                 Failure::Disconnected | Failure::Shutdown => Outcome::Lost,
-                Failure::Rpc(_) | Failure::Unreadable(_) | Failure::TimedOut | Failure::Silent => {
-                    Outcome::Failed
-                }
+                Failure::Rpc(_)
+                | Failure::Unreadable(_)
+                | Failure::TimedOut { .. }
+                | Failure::Silent { .. } => Outcome::Failed,
             };
             Ended { how, trouble: Some(Box::new(trouble(failure))), ..none }
         }

@@ -236,7 +236,7 @@ impl Client {
     /// Whether that session was opened here.
     #[must_use]
     pub fn knows(&self, session: &SessionId) -> bool {
-        self.sessions.contains_key(session)
+        self.sessions.get(session.as_str()).is_some()
     }
 
     fn initialize(&mut self, now: Now) {
