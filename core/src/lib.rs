@@ -131,6 +131,7 @@ pub mod problem;
 mod role;
 pub mod rpc;
 pub mod secret;
+pub mod session;
 pub mod subagent;
 mod timestamp;
 pub mod trace;

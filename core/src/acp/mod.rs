@@ -6,7 +6,7 @@ pub mod content;
 mod exposed;
 mod fast;
 mod lenient;
-mod method;
+pub(crate) mod method;
 mod peer;
 pub mod permission;
 pub mod services;

@@ -13,7 +13,7 @@ use crate::rpc::{After, Flaw, RpcError, TOO_LONG, shown};
 /// Names a request of the peer until it is answered or withdrawn.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct RequestKey(pub(super) u64);
+pub struct RequestKey(pub(crate) u64);
 
 /// A notification that is passed on as it is.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]

@@ -246,6 +246,12 @@ impl Client {
         self.wire.link.unsent()
     }
 
+    /// Whether that session was opened here.
+    #[must_use]
+    pub fn knows(&self, session: &SessionId) -> bool {
+        self.sessions.contains_key(session)
+    }
+
     fn initialize(&mut self, now: Now) {
         self.stage = Stage::Initializing;
         let params = InitializeRequest {
