@@ -129,9 +129,9 @@ pub enum Clock {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentExit {
-    /// With this status.
+    /// It returned this exit status.
     Code(i32),
-    /// By this signal.
+    /// It was ended by the signal of that number.
     Signal(i32),
 }
 
@@ -141,19 +141,19 @@ pub enum AgentExit {
 pub enum Phase {
     /// Looking for an agent.
     Discovery,
-    /// Starting its process.
+    /// Starting the agent's process.
     Spawn,
-    /// The handshake.
+    /// The handshake, `initialize`.
     Initialize,
-    /// Logging in.
+    /// Logging in, `authenticate`.
     Authenticate,
     /// Opening or setting up a session.
     Session,
-    /// A turn.
+    /// A turn, from the prompt to its end.
     Prompt,
-    /// Ending the process.
+    /// Ending the agent's process and its group.
     Teardown,
-    /// Reaching a socket.
+    /// Finding a socket and connecting to it.
     Connect,
     /// Reading the command line.
     Usage,
@@ -189,11 +189,11 @@ pub enum Kind {
     Busy,
     /// It cannot be reached.
     Unreachable,
-    /// It was cancelled.
+    /// It was cancelled, by a person or a program.
     Cancelled,
     /// The caller asked for something that makes no sense.
     Usage,
-    /// Anything else.
+    /// Anything that has no kind of its own.
     Internal,
 }
 

@@ -32,7 +32,6 @@ pub(super) struct Asked {
     pub(super) until: Option<Listened>,
 }
 
-/// What was asked.
 #[derive(Debug)]
 pub(super) enum Ask {
     Initialize,
@@ -173,6 +172,7 @@ impl Client {
             }
             Command::SetOption { tag, session, option, value } => {
                 offered(self.known(&session)?.options, "session config options")?;
+                // Absent for a select: agents from before there were other types do not know the field.
                 let kind = matches!(value, ConfigValue::Bool(_)).then_some("boolean");
                 let params =
                     Params { config_id: Some(&option), kind, value: Some(&value), ..Params::of(&session) };

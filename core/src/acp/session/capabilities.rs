@@ -23,7 +23,7 @@ pub struct ClientCapabilities {
     /// What it takes of a session beyond the baseline.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub session: ClientSessions,
-    /// Asking the user.
+    /// Asking the user on the agent's behalf.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub elicitation: Elicitation,
     /// Plans by id: `plan_update` and `plan_removed`.
@@ -42,7 +42,7 @@ pub struct ClientCapabilities {
         skip_serializing_if = "is_default"
     )]
     pub subagents: bool,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -83,10 +83,10 @@ impl ClientCapabilities {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileSystem {
-    /// `fs/read_text_file`.
+    /// Whether `fs/read_text_file` is answered.
     #[serde(default, deserialize_with = "or_default")]
     pub read_text_file: bool,
-    /// `fs/write_text_file`.
+    /// Whether `fs/write_text_file` is answered.
     #[serde(default, deserialize_with = "or_default")]
     pub write_text_file: bool,
 }
@@ -106,7 +106,7 @@ pub struct ClientSessions {
     /// Further types of config options.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub config_options: OptionTypes,
-    /// `notice` updates.
+    /// Whether it shows `notice` updates.
     #[serde(
         default,
         deserialize_with = "offered",
@@ -114,7 +114,7 @@ pub struct ClientSessions {
         skip_serializing_if = "is_default"
     )]
     pub notices: bool,
-    /// `compaction_update` and `compaction_summary_chunk`.
+    /// Whether it shows `compaction_update` and `compaction_summary_chunk`.
     #[serde(
         default,
         deserialize_with = "offered",
@@ -127,7 +127,7 @@ pub struct ClientSessions {
 /// Types of config options beside `select`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct OptionTypes {
-    /// `boolean`.
+    /// Whether it can set an option that is on or off.
     #[serde(
         default,
         deserialize_with = "offered",
@@ -140,7 +140,7 @@ pub struct OptionTypes {
 /// How a client can ask its user.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Elicitation {
-    /// By a form.
+    /// Whether it can show a form.
     #[serde(
         default,
         deserialize_with = "offered",
@@ -162,7 +162,7 @@ pub struct Elicitation {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentCapabilities {
-    /// `session/load`.
+    /// Whether an old session can be loaded with its history.
     #[serde(default, deserialize_with = "or_default")]
     pub load_session: bool,
     /// What a prompt may hold beside text and links.
@@ -171,13 +171,13 @@ pub struct AgentCapabilities {
     /// MCP transports beside stdio.
     #[serde(default, deserialize_with = "or_default")]
     pub mcp_capabilities: McpCapabilities,
-    /// Further session methods.
+    /// Which session methods there are beyond the baseline.
     #[serde(default, deserialize_with = "or_default")]
     pub session_capabilities: SessionCapabilities,
-    /// Logging out.
+    /// What there is beside logging in.
     #[serde(default, deserialize_with = "or_default")]
     pub auth: AgentAuth,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -186,13 +186,13 @@ pub struct AgentCapabilities {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptCapabilities {
-    /// Image blocks.
+    /// Whether a prompt may hold images.
     #[serde(default, deserialize_with = "or_default")]
     pub image: bool,
-    /// Audio blocks.
+    /// Whether a prompt may hold audio.
     #[serde(default, deserialize_with = "or_default")]
     pub audio: bool,
-    /// Resource blocks.
+    /// Whether a prompt may hold resources with their content.
     #[serde(default, deserialize_with = "or_default")]
     pub embedded_context: bool,
 }
@@ -213,19 +213,19 @@ impl PromptCapabilities {
 /// MCP transports beside stdio.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct McpCapabilities {
-    /// Streamable HTTP.
+    /// Whether a server may be given by URL, for streamable HTTP.
     #[serde(default, deserialize_with = "or_default")]
     pub http: bool,
-    /// Server-sent events.
+    /// Whether a server may be given by URL, for server-sent events.
     #[serde(default, deserialize_with = "or_default")]
     pub sse: bool,
 }
 
-/// Further session methods.
+/// The session methods of an agent beyond the baseline.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionCapabilities {
-    /// `session/list`.
+    /// Whether it tells which sessions it knows.
     #[serde(
         default,
         deserialize_with = "offered",
@@ -233,7 +233,7 @@ pub struct SessionCapabilities {
         skip_serializing_if = "is_default"
     )]
     pub list: bool,
-    /// `session/delete`.
+    /// Whether a session can be removed from that list.
     #[serde(
         default,
         deserialize_with = "offered",
@@ -241,7 +241,7 @@ pub struct SessionCapabilities {
         skip_serializing_if = "is_default"
     )]
     pub delete: bool,
-    /// `session/resume`.
+    /// Whether an old session can be opened without its history.
     #[serde(
         default,
         deserialize_with = "offered",
@@ -249,7 +249,7 @@ pub struct SessionCapabilities {
         skip_serializing_if = "is_default"
     )]
     pub resume: bool,
-    /// `session/close`.
+    /// Whether a session can be ended while the connection goes on.
     #[serde(
         default,
         deserialize_with = "offered",
@@ -273,7 +273,7 @@ pub struct SessionCapabilities {
 /// What may be done with a system prompt. It may be appended; anything more is said here.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct SystemPromptSupport {
-    /// Further modes.
+    /// Modes beside `append`, which is always there.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub mode: SystemPromptModes,
 }
@@ -295,7 +295,7 @@ pub struct SystemPromptModes {
 /// What an agent offers about logins.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct AgentAuth {
-    /// `logout`.
+    /// Whether `logout` is answered.
     #[serde(
         default,
         deserialize_with = "offered",
