@@ -49,9 +49,9 @@ pub enum Notice {
     },
     /// A turn that was given up has ended after all.
     LateEnd {
-        /// Its session.
+        /// The session whose turn it was.
         session: SessionId,
-        /// The prompt's tag.
+        /// The tag that its prompt had.
         tag: Tag,
     },
     /// A session that nobody used made room for another. It can be opened again.

@@ -15,7 +15,7 @@ pub struct Folders {
     pub config: Folder,
     /// Records that outlive a run.
     pub state: Folder,
-    /// Where sockets lie that do not outlive a login.
+    /// Where our sockets lie while they serve.
     pub runtime: Folder,
     /// What is shared with BotBus: manifests and the reverse socket.
     pub botbus: Folder,

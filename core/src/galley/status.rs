@@ -19,7 +19,7 @@ pub struct Facts {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kept {
-    /// Nothing: what lasted with its runner is over.
+    /// Nothing: what it was doing has ended with its runner.
     #[default]
     Idle,
     /// Its last run was completed, and somebody says so.

@@ -114,7 +114,7 @@ pub enum Command {
     Cancel,
     /// Answer a permission request.
     Answer {
-        /// The key of the question, from [`Event::Asked`].
+        /// The key of the question, from [`Event::PermissionAsked`].
         request: RequestKey,
         /// An offered option, or `cancelled`.
         outcome: PermissionOutcome,

@@ -267,7 +267,7 @@ impl McpServer {
 /// An MCP server that the agent starts.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct McpStdio {
-    /// The name that it is shown by; for a header or a variable, its own.
+    /// The name that people and the agent know it by.
     pub name: String,
     /// The absolute path of the program.
     pub command: String,
@@ -282,7 +282,7 @@ pub struct McpStdio {
 /// An MCP server that is reached over HTTP.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct McpHttp {
-    /// The name that it is shown by; for a header or a variable, its own.
+    /// The name that people and the agent know it by.
     pub name: String,
     /// The URL that the agent connects to.
     pub url: String,
@@ -294,7 +294,7 @@ pub struct McpHttp {
 /// A header or a variable.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
-    /// The name that it is shown by; for a header or a variable, its own.
+    /// The name of the header or of the variable.
     pub name: String,
     /// Its value, a key or a token as often as not: only the peer is shown it.
     pub value: Secret<String>,
