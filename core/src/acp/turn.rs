@@ -97,7 +97,7 @@ impl StopReason {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stopped {
-    /// Why.
+    /// Why it ended, in the agent's word.
     #[serde(rename = "stopReason")]
     pub reason: StopReason,
     /// What the turn cost, as written, where the agent says so.

@@ -148,7 +148,7 @@ pub enum Command {
         /// As in a [`Message`].
         absolute_turn_index: Option<u64>,
     },
-    /// Decides an approval.
+    /// Answers an [`Event::ApprovalAsked`]; the runner waits for it.
     Decide {
         /// The `approval_id` of an [`Event::ApprovalAsked`].
         approval: String,
