@@ -502,6 +502,7 @@ impl Link {
         }
         self.life = Life::Exited(exit, Search::Unasked);
         self.exit_rung = self.rung;
+        // While we do not read, the last bytes wait in the pipe: they are drained from the moment we do.
         if self.inbound == Inbound::Open {
             self.inbound = self.draining(now);
         }

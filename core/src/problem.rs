@@ -44,7 +44,7 @@ pub enum RootCause {
     WrongVersion(u16),
     /// A clock ran out.
     TimedOut {
-        /// Which.
+        /// The clock that ran out.
         clock: Clock,
         /// Its value, where that is known.
         after: Option<Duration>,
@@ -53,7 +53,7 @@ pub enum RootCause {
     },
     /// The agent wants a login first.
     NeedsLogin {
-        /// In its words.
+        /// The code and the words that the agent gave.
         error: RpcError,
         /// The ways that it offers.
         methods: Vec<AuthMethod>,
@@ -62,7 +62,7 @@ pub enum RootCause {
     Rpc(RpcError),
     /// The agent takes no such value for a setting.
     BadValue {
-        /// In its words.
+        /// The code and the words that the agent gave.
         error: RpcError,
         /// The values that it offers.
         values: Vec<String>,
@@ -81,7 +81,7 @@ pub enum RootCause {
     Impossible(Refused),
     /// The agent has no session there.
     NoSession {
-        /// The workspace.
+        /// The absolute path of the workspace.
         cwd: String,
     },
     /// The policy ends the run with the first permission that is refused.
@@ -113,11 +113,11 @@ pub enum Foreign {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
-    /// For the handshake.
+    /// For the handshake, from the start of the agent on.
     Initialize,
     /// For each request that opens or sets up a session.
     Session,
-    /// For one turn.
+    /// For one turn, its open questions included.
     Turn,
     /// For the silence of the agent during a turn.
     Silence,

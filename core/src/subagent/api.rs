@@ -242,7 +242,7 @@ pub struct Finished {
 pub struct Decisions {
     /// The tool could run.
     pub allowed: u64,
-    /// It could not.
+    /// The tool could not run: an option that rejects was chosen.
     pub rejected: u64,
     /// No option was chosen.
     pub cancelled: u64,
