@@ -2,15 +2,15 @@
 
 use crate::words::command_line;
 
-/// An adapter.
+/// A program that makes an agent speak ACP.
 pub(crate) struct Adapter {
     /// The agent behind it.
     pub(crate) name: &'static str,
     /// What people type. The first is the id under which it is added.
     words: &'static [&'static str],
-    /// The adapter's executable.
+    /// The name of the adapter's executable.
     pub(crate) program: &'static str,
-    /// What installs it.
+    /// The package that it comes in, as its installer takes it.
     pub(crate) install: &'static str,
 }
 

@@ -134,7 +134,7 @@ fn spec(program: impl Into<OsString>, args: &[String], env: Environment) -> Spaw
     }
 }
 
-/// What is printed.
+/// What is printed, in either form, and the exit code that follows from it.
 struct Sheet<'a> {
     form: Form,
     notes: &'a Notes,

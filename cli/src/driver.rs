@@ -21,7 +21,7 @@ pub(crate) enum Handle<M: Machine> {
 }
 
 impl<M: Machine> Driver<M> {
-    /// Starts a machine.
+    /// Starts a machine on the runtime that was asked for.
     pub(crate) fn new(runtime: Runtime, config: M::Config) -> io::Result<Self> {
         Ok(match runtime {
             Runtime::Blocking => Self::Blocking(agentline_blocking::Driver::new(config)?),

@@ -34,7 +34,7 @@ pub(crate) struct Advice {
     pub(crate) words: Vec<String>,
 }
 
-/// Which agent runs.
+/// Which agent runs, for what is said when it fails.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Whose {
     #[default]

@@ -157,7 +157,7 @@ fn start(config: Config, ends: &Arc<AtomicU8>) -> io::Result<Driver<Client>> {
     Ok(driver)
 }
 
-/// Shows answers.
+/// Shows answers and frames as they come.
 struct Show<'a> {
     out: Out,
     is_terminal: bool,

@@ -54,7 +54,7 @@ struct Misread<'a> {
     /// The verbs that were understood, and how many words they end after.
     verbs: Vec<&'a str>,
     after: usize,
-    /// What they mean.
+    /// The command that is meant, for what is advised.
     command: Command,
 }
 

@@ -45,7 +45,7 @@ pub struct Config {
     pub policy: Policy,
     /// Lets others speak into it. The session's id is filled in.
     pub attach: Option<server::Config>,
-    /// Sizes.
+    /// Sizes that bound the lines that wait.
     pub limits: Limits,
 }
 
@@ -81,7 +81,7 @@ pub enum Command {
     Cancel,
     /// Answer a permission request.
     Answer {
-        /// Which.
+        /// The key of the question, from the event that brought it.
         request: RequestKey,
         /// An offered option, or `cancelled`.
         outcome: PermissionOutcome,
@@ -118,25 +118,25 @@ pub enum Event {
 /// What is said to the agent.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Line {
-    /// The words.
+    /// What was said, as it was typed.
     pub text: String,
-    /// Who said them.
+    /// Whether it was typed here or came over the socket.
     pub from: Source,
     /// Whether they had to wait for a turn.
     pub waited: bool,
 }
 
-/// Who speaks.
+/// Where a line came from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// Whoever sits here.
+    /// Whoever sits at this terminal.
     Keyboard,
-    /// Whoever attached.
+    /// Whoever has attached, with that prompt.
     Outside(PromptId),
 }
 
-/// See [the module](self).
+/// A conversation with one agent. [The module](self) draws what it goes through.
 #[derive(Debug)]
 pub struct Chat {
     client: Nest<(), Client>,

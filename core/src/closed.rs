@@ -18,13 +18,13 @@ pub struct Closed<F> {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause<F> {
-    /// We left.
+    /// We left, by a command of the application.
     #[error("we left")]
     Left,
-    /// The peer left.
+    /// The peer left, or its process ended.
     #[error("the other side closed the connection")]
     Gone,
-    /// It never opened.
+    /// The link could not be opened.
     #[error("cannot connect: {0}")]
     Failed(OpenError),
     /// The peer is at fault.

@@ -26,7 +26,7 @@
 //! | many links | [`nest`]: machines made of machines, and a listener with its connections |
 //! | channels | below |
 //! | what is made of them | [`subagent`]: one task. [`chat`]: one conversation that others can attach to. [`check`]: whether an agent can be used |
-//! | beside them | [`discovery`]: which agents there are. [`place`] and [`trust`]: whom a socket and a path may be trusted to. [`problem`]: what went wrong, for people. [`trace`]: record and replay |
+//! | beside them | [`discovery`]: which agents there are. [`place`] and [`trust`]: whom a socket and a path may be trusted to. [`problem`]: why something came to nothing, as data. [`trace`]: record and replay |
 //!
 //! | channel | machines | speaks first |
 //! |---|---|---|

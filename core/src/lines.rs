@@ -187,6 +187,7 @@ impl Feed<'_> {
             return None;
         }
         if self.lines.carry.len() + rest.len() > self.lines.limit {
+            // Told now: a line whose end never comes would never be told.
             self.lines.skipping = true;
             return Some(self.lines.too_long(rest));
         }
@@ -207,6 +208,7 @@ impl Waiting {
 
     fn push(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
+            // What was taken makes room only when more comes: one move a chunk, and not one a line.
             self.bytes.drain(..self.taken);
             self.taken = 0;
             self.bytes.extend_from_slice(bytes);

@@ -109,7 +109,7 @@ enum Inbound {
 /// What an input meant for the link's owner.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Report<'a> {
-    /// Nothing.
+    /// Nothing for the owner: the link has seen to it.
     Quiet,
     /// The link is up.
     Opened(Peer),
@@ -192,6 +192,7 @@ impl Link {
         if self.is_closed() {
             return report;
         }
+        // First, for it may close the link: then there is nobody to signal.
         if let Inbound::Draining { until } = self.inbound
             && until <= now.mono
         {
@@ -293,9 +294,12 @@ impl Link {
                 self.outbox.clear();
                 self.inbound = Inbound::Open;
             }
+            // Whatever else is not there yet leaves nothing behind.
             (Phase::Opening { .. }, _) => self.close(None, out),
+            // Nobody is left who could read what is unsent.
             (Phase::Open, Life::Exited(..)) => self.end_stdin(now, out),
             (Phase::Open, _) => {
+                // A peer that waits for us to read would never take the rest, nor leave.
                 self.hold(now, false, out);
                 self.phase = Phase::Flushing { until: now.mono + self.graces.flush };
                 self.flush(now, out);
@@ -353,7 +357,7 @@ impl Link {
         }
     }
 
-    /// Its name.
+    /// The name that its machine gave it.
     #[must_use]
     pub const fn id(&self) -> LinkId {
         self.id
@@ -436,6 +440,7 @@ impl Link {
         if matches!(self.life, Life::Unborn) {
             self.life = Life::Running;
         }
+        // The owner has left already, so it hears nothing of a child that it never meets.
         if abandoned {
             self.leave(now, out);
             return Report::Quiet;
@@ -497,6 +502,7 @@ impl Link {
         }
         self.life = Life::Exited(exit, Search::Unasked);
         self.exit_rung = self.rung;
+        // While we do not read, the last bytes wait in the pipe: they are drained from the moment we do.
         if self.inbound == Inbound::Open {
             self.inbound = self.draining(now);
         }
@@ -517,6 +523,7 @@ impl Link {
     /// The first rung: our half closes, and the peer is expected to follow.
     fn end_stdin<E>(&mut self, now: Now, out: &mut Outputs<E>) {
         self.hold(now, false, out);
+        // What has not gone out by now never will: our half is closed.
         self.outbox.clear();
         self.in_flight = None;
         self.phase = Phase::Leaving { until: now.mono + self.graces.eof };
@@ -539,6 +546,7 @@ impl Link {
                 self.rung = Rung::Kill;
                 (Signal::Kill, self.graces.reap)
             }
+            // Even SIGKILL does not end a process that hangs in the kernel: the obituary says that it lives.
             (Rung::Kill, _) | (_, Life::Given | Life::Stream | Life::Unborn) => return self.close(None, out),
         };
         out.act(self.id, Action::Signal(signal));
@@ -579,6 +587,7 @@ impl Link {
     fn close_if_over<E>(&mut self, out: &mut Outputs<E>) {
         let left = matches!(self.phase, Phase::Leaving { .. } | Phase::Parting);
         let over = match &self.life {
+            // Nobody is behind our own stdout whose end could be waited for.
             Life::Given => true,
             Life::Stream => self.inbound == Inbound::Ended,
             Life::Unborn | Life::Running => false,
@@ -604,6 +613,7 @@ impl Link {
         let bytes = bytes.get(bytes.len().saturating_sub(self.stderr_tail)..).unwrap_or_default();
         let over = (self.stderr.len() + bytes.len()).saturating_sub(self.stderr_tail);
         self.stderr.drain(..over.min(self.stderr.len()));
+        // Exactly: thousands of children keep a tail each.
         self.stderr.reserve_exact(bytes.len());
         self.stderr.extend_from_slice(bytes);
         if self.stderr.len() >= self.stderr_tail {

@@ -65,7 +65,7 @@ pub fn soonest(a: Option<Deadline>, b: Option<Deadline>) -> Option<Deadline> {
 pub struct Time(u64);
 
 impl Time {
-    /// The start.
+    /// The start that the runtime chose.
     pub const ZERO: Self = Self(0);
 
     /// A time that many microseconds after the start.
@@ -218,9 +218,9 @@ pub enum Heard<'a> {
 /// Who is at the other end, as far as the operating system says.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Peer {
-    /// Its process id.
+    /// Its process id, where the system tells.
     pub pid: Option<u32>,
-    /// Its user id.
+    /// Its user id, where the system tells.
     pub uid: Option<u32>,
 }
 
@@ -240,7 +240,7 @@ pub enum Exit {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
-    /// Someone lives.
+    /// Someone of the group lives, child or tool.
     Alive,
     /// Nobody is left, or only zombies.
     Gone,
@@ -380,7 +380,7 @@ pub enum Open {
 }
 
 impl Open {
-    /// A child process.
+    /// A child process of that description.
     #[must_use]
     pub fn spawn(spec: SpawnSpec) -> Self {
         Self::Spawn(Box::new(spec))
@@ -420,7 +420,7 @@ pub enum Stderr {
     Inherit,
     /// We read it: always drained, a bounded tail is kept.
     Pipe,
-    /// Thrown away.
+    /// It is thrown away.
     Null,
 }
 
@@ -428,16 +428,16 @@ pub enum Stderr {
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
-    /// SIGTERM.
+    /// SIGTERM: it may clean up and save.
     Term,
-    /// SIGKILL.
+    /// SIGKILL: it is gone, whatever it was doing.
     Kill,
 }
 
 /// A small file to be written by temporary file and rename, or removed.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Store {
-    /// The file, absolute.
+    /// The absolute path of the file.
     #[serde(serialize_with = "crate::trace::os::serialize")]
     pub path: PathBuf,
     /// What becomes of it.
@@ -450,9 +450,9 @@ pub struct Store {
 pub enum Change {
     /// It holds exactly these bytes, with these permission bits.
     Put {
-        /// The content.
+        /// The whole new content; it may hold a token, so it is shown nowhere.
         bytes: Secret<Vec<u8>>,
-        /// Permission bits.
+        /// The permission bits of the file, from the start on.
         mode: u32,
     },
     /// It is gone. A missing file is fine.
@@ -516,7 +516,7 @@ impl<E> Outputs<E> {
         self.0.push_back(Output::Store(id, Box::new(store)));
     }
 
-    /// Nothing follows.
+    /// Says that nothing follows, ever.
     pub fn end(&mut self) {
         self.0.push_back(Output::End);
     }

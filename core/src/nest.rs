@@ -21,7 +21,9 @@ pub struct Nest<K, M> {
     children: BTreeMap<K, Child<M>>,
     routes: BTreeMap<LinkId, (K, LinkId)>,
     stores: BTreeMap<StoreId, (K, StoreId)>,
+    /// By time, so that no wait and no tick has to ask every child.
     due: BTreeSet<(Time, K)>,
+    /// In the order they were fed, so that a busy child starves nobody.
     touched: VecDeque<K>,
     held: bool,
 }
@@ -48,7 +50,7 @@ struct Held {
 /// What a child of a nest came to.
 #[derive(Debug)]
 pub enum Told<E> {
-    /// It said something.
+    /// It tells its owner something.
     Event(E),
     /// It is done and gone from the nest.
     Ended,
@@ -105,7 +107,7 @@ impl<K: Clone + Ord, M: Machine> Nest<K, M> {
         Ok(())
     }
 
-    /// A child.
+    /// The child of that key, to be looked at.
     #[must_use]
     pub fn get(&self, key: &K) -> Option<&M> {
         self.children.get(key).map(|child| &child.machine)
@@ -201,11 +203,13 @@ impl<K: Clone + Ord, M: Machine> Nest<K, M> {
                 match output {
                     Output::Do(own, mut action) => {
                         let link = *child.links.entry(own).or_insert_with(|| ids.fresh());
+                        // The listener is named inside the action: it goes by our name outside as well.
                         if let Action::Open(Open::Accept(listener)) = &mut action
                             && let Some(ours) = child.links.get(listener)
                         {
                             *listener = *ours;
                         }
+                        // A late word on a closed link is nobody's from here on.
                         if let Action::Close = action {
                             child.links.remove(&own);
                             self.routes.remove(&link);
@@ -341,7 +345,7 @@ pub enum Served {
     Listening,
     /// There will be none.
     ListenFailed(OpenError),
-    /// A connection came.
+    /// A connection came, and has that number.
     Accepted(u32),
 }
 
@@ -355,7 +359,8 @@ impl<M: Machine> Serve<M> {
         ids: &mut Ids,
         out: &mut Outputs<E>,
     ) -> Self {
-        // It carries no bytes, so no limit of bytes concerns it.
+        // A link, so that a shortage of the system is asked about again. It carries no bytes, so no limit of bytes
+        // concerns it.
         let listener = Link::open(now, ids.fresh(), Open::Listen(address), &Limits::default(), graces, out);
         Self { conns: Nest::default(), listener, state: Listening::Opening, next: 0, max }
     }

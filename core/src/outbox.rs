@@ -43,7 +43,7 @@ impl Outbox {
         true
     }
 
-    /// The next write.
+    /// The bytes of the next write, if there is anything to write.
     pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
         let write = self.writes.pop_front()?;
         self.queued -= write.len();

@@ -45,7 +45,7 @@ pub enum Exposed {
 /// Owner and permission bits of a file or a directory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Facts {
-    /// The user's id.
+    /// The id of the user whose it is.
     pub owner: u32,
     /// Permission bits, the sticky bit among them.
     pub mode: u32,
@@ -85,7 +85,7 @@ pub const fn peer(us: u32, peer: Peer) -> Result<(), Exposed> {
 /// What is at the path, not following a link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Found {
-    /// No file.
+    /// No file is there.
     Nothing,
     /// A socket of another user, who is this.
     ForeignSocket(u32),

@@ -44,7 +44,7 @@ pub enum RootCause {
     WrongVersion(String),
     /// A clock ran out.
     TimedOut {
-        /// Which.
+        /// The clock that ran out.
         clock: Clock,
         /// Its value, where that is known.
         after: Option<Duration>,
@@ -53,7 +53,7 @@ pub enum RootCause {
     },
     /// The agent wants a login first.
     NeedsLogin {
-        /// In its words.
+        /// The code and the words that the agent gave.
         error: RpcError,
         /// The ways that it offers.
         methods: Vec<AuthMethod>,
@@ -62,7 +62,7 @@ pub enum RootCause {
     Rpc(RpcError),
     /// The agent takes no such value for a setting.
     BadValue {
-        /// In its words.
+        /// The code and the words that the agent gave.
         error: RpcError,
         /// The values that it offers.
         values: Vec<String>,
@@ -81,7 +81,7 @@ pub enum RootCause {
     Impossible(Refused),
     /// The agent has no session there.
     NoSession {
-        /// The workspace.
+        /// The absolute path of the workspace.
         cwd: String,
     },
     /// The policy ends the run with the first permission that is refused.
@@ -113,11 +113,11 @@ pub enum Foreign {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
-    /// For the handshake.
+    /// For the handshake, from the start of the agent on.
     Initialize,
     /// For each request that opens or sets up a session.
     Session,
-    /// For one turn.
+    /// For one turn, its open questions included.
     Turn,
     /// For the silence of the agent during a turn.
     Silence,
@@ -129,9 +129,9 @@ pub enum Clock {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentExit {
-    /// With this status.
+    /// It returned this exit status.
     Code(i32),
-    /// By this signal.
+    /// It was ended by the signal of that number.
     Signal(i32),
 }
 
@@ -141,19 +141,19 @@ pub enum AgentExit {
 pub enum Phase {
     /// Looking for an agent.
     Discovery,
-    /// Starting its process.
+    /// Starting the agent's process.
     Spawn,
-    /// The handshake.
+    /// The handshake, `initialize`.
     Initialize,
-    /// Logging in.
+    /// Logging in, `authenticate`.
     Authenticate,
     /// Opening or setting up a session.
     Session,
-    /// A turn.
+    /// A turn, from the prompt to its end.
     Prompt,
-    /// Ending the process.
+    /// Ending the agent's process and its group.
     Teardown,
-    /// Reaching a socket.
+    /// Finding a socket and connecting to it.
     Connect,
     /// Reading the command line.
     Usage,
@@ -189,11 +189,11 @@ pub enum Kind {
     Busy,
     /// It cannot be reached.
     Unreachable,
-    /// It was cancelled.
+    /// It was cancelled, by a person or a program.
     Cancelled,
     /// The caller asked for something that makes no sense.
     Usage,
-    /// Anything else.
+    /// Anything that has no kind of its own.
     Internal,
 }
 

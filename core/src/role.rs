@@ -31,7 +31,7 @@ pub trait Role: Sized {
     /// At the start of its run.
     fn start(now: Now, config: Self::Config) -> Self;
 
-    /// Its link.
+    /// The link that it speaks over.
     fn wire(&self) -> &Wire<Self::Event, Self::Fault>;
 
     /// Its link, to act on.
@@ -40,7 +40,7 @@ pub trait Role: Sized {
     /// Whether it takes the next line.
     fn takes(&self) -> Takes;
 
-    /// Reads a line.
+    /// Reads one line, whatever it is: what is no message is the role's to judge.
     fn line(&mut self, now: Now, line: Line<'_>);
 
     /// Bytes of the longest line that it takes from here on, where that changes as it goes.
@@ -146,7 +146,7 @@ pub trait Role: Sized {
 /// Whether a role takes a line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Takes {
-    /// Now.
+    /// Now: it has nothing open that stands in the way.
     Now,
     /// It has to wait. Whoever says so holds its link.
     Later,
@@ -157,7 +157,7 @@ pub enum Takes {
 /// The link of a role, its lines, and what is said of it.
 #[derive(Debug)]
 pub struct Wire<E, F> {
-    /// The link.
+    /// The life of the link, and what waits to be written.
     pub link: Link,
     /// What the machine wants and says.
     pub out: Outputs<E>,
@@ -239,6 +239,7 @@ impl<R: Role> Machine for R {
         } else if let Input::Hold(full) = input {
             self.hold(now, full);
         }
+        // Behind what was heard: what lay in the pipe counts before a deadline that has passed meanwhile.
         let wire = self.wire_mut();
         let report = wire.link.tick(now, &mut wire.out);
         take_in(self, now, report);
@@ -287,6 +288,7 @@ fn take_in<R: Role>(role: &mut R, now: Now, report: Report<'_>) {
 
 /// The end of every step.
 fn settle<R: Role>(role: &mut R, now: Now) {
+    // What had to wait comes first: this step may have made room for it.
     go_on(role, now);
     if role.wire().is_up() {
         role.settle(now);
@@ -294,9 +296,11 @@ fn settle<R: Role>(role: &mut R, now: Now) {
     if role.wire().is_up() {
         role.flush(now);
     } else {
+        // A role may keep answers back to send them together. Once it leaves nothing more comes.
         role.wire_mut().flush(now);
     }
     if role.wire().link.is_closed() {
+        // A link may end without anybody having left: its child was killed, say.
         role.part(now, Cause::Gone);
         let wire = role.wire();
         let (cause, obituary) = (wire.parted.clone(), wire.link.obituary());
@@ -309,6 +313,7 @@ fn settle<R: Role>(role: &mut R, now: Now) {
 
 fn read<R: Role>(role: &mut R, now: Now, bytes: &[u8]) {
     let mut lines = lend(role);
+    // Behind what waits already, so that lines are read in the order they came.
     let left = if lines.waiting() == 0 { take(role, now, &mut lines, bytes) } else { bytes };
     lines.wait(left);
     role.wire_mut().lines = lines;

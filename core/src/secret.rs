@@ -15,7 +15,7 @@ pub const PLACEHOLDER: &str = "‹secret›";
 pub struct Secret<T>(T);
 
 impl<T> Secret<T> {
-    /// Hides a value.
+    /// A value that is shown nowhere from here on.
     pub const fn new(value: T) -> Self {
         Self(value)
     }
@@ -41,7 +41,7 @@ impl<T: Bytes> Secret<T> {
 
 /// What a secret can be made of.
 pub trait Bytes {
-    /// Its bytes.
+    /// The bytes that a trace has to look for.
     fn bytes(&self) -> &[u8];
 }
 

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 /// One step of a path, as the system describes it without following links.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Step {
-    /// Its user's id.
+    /// The id of the user whose it is.
     pub owner: u32,
-    /// Its group's id.
+    /// The id of the group whose it is.
     pub group: u32,
     /// Permission bits, the sticky bit among them.
     pub mode: u32,
@@ -25,7 +25,7 @@ pub struct Step {
 /// For whom a path is followed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct User {
-    /// The user's id.
+    /// The id of the user who asks.
     pub user: u32,
     /// The id of the user's own group.
     pub group: u32,
@@ -52,7 +52,7 @@ pub enum Why {
 pub struct Untrusted {
     /// The first step that is not trusted.
     pub path: PathBuf,
-    /// Why.
+    /// What another user could do there.
     pub why: Why,
 }
 

@@ -124,6 +124,7 @@ fn open(path: &Path) -> io::Result<File> {
 
 fn within(file: File, limit: usize) -> Result<Vec<u8>, Unusable> {
     let mut bytes = Vec::new();
+    // One byte more, to tell a file of exactly that size from a longer one; the size that was told may be old.
     file.take(limit as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > limit { Err(Unusable::TooLong(limit)) } else { Ok(bytes) }
 }

@@ -23,6 +23,7 @@ impl Given {
     /// closed is at its end.
     #[must_use]
     pub fn stdio() -> Self {
+        // Copies above 2, so that closing ours leaves the process its standard descriptors.
         let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).ok();
         let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3).ok();
         Self { input, output, stdio: true }
@@ -69,7 +70,7 @@ pub(crate) struct Opened {
 
 /// Where our bytes go.
 pub(crate) enum Output {
-    /// It never blocks.
+    /// A descriptor that never blocks.
     Pollable(OwnedFd),
     /// A thread takes one write at a time; the descriptor yields a byte for each that is done, and ends
     /// with the first that fails.

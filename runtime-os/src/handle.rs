@@ -24,9 +24,9 @@ pub struct Shared<M: Machine, A: Alert>(Mutex<Seat<M, A>>);
 
 /// An engine, and who waits for it.
 pub struct Seat<M: Machine, A: Alert> {
-    /// The engine.
+    /// The engine that does what was asked.
     pub engine: Engine<M>,
-    /// Who waits.
+    /// Wakes whoever waits, when there is something to do.
     pub alert: A,
 }
 

@@ -99,6 +99,7 @@ impl Io {
         let heard = match self.ports.get_mut(&link)? {
             Port::Stream(stream) => {
                 let heard = stream.ready(end, way, buffer);
+                // A socket that only closed its half looks the same: from here on its hang-up is listened for.
                 if heard == Some(Heard::Eof) {
                     let watch = |fd| self.poller.watch(fd, Token { link, end: End::Exit });
                     self.answers.extend(stream.await_hang_up(watch).map(|heard| (link, heard)));
@@ -115,7 +116,7 @@ impl Io {
         heard
     }
 
-    /// Closes everything.
+    /// Closes every link, and forgets what was to be written.
     pub(crate) fn clear(&mut self) {
         self.ports.clear();
         self.touched.clear();
@@ -165,6 +166,7 @@ impl Io {
         let Some(Port::Listener { socket, taker, .. }) = self.ports.get_mut(&from) else {
             return Err(OpenError::NotFound);
         };
+        // Who waits in the backlog already is there at once, without a look.
         let accepted = socket::accept(&*socket);
         *taker = Some(link);
         self.ports.insert(link, Port::Accepting { listener: from });
@@ -180,6 +182,7 @@ impl Io {
         accepted: Result<Option<(OwnedFd, Peer)>, OpenError>,
     ) -> Option<Heard<'static>> {
         let accepted = accepted.transpose()?;
+        // The link is no longer one that waits: the listener takes nobody until the core asks again.
         self.close(link);
         Some(match accepted {
             Ok((socket, peer)) => {

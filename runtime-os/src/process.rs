@@ -73,6 +73,8 @@ pub(crate) struct Spawned {
 /// Starts a child with exactly the environment given, and the guardian's mark if there is one, at the head of a
 /// session of its own: it has no terminal, whoever has ours.
 pub(crate) fn spawn(spec: &SpawnSpec) -> Result<Spawned, OpenError> {
+    // Before the fork, where each failure can be told from the others: `ENOENT` could be folder, program or
+    // interpreter.
     if !can_enter(&spec.cwd) {
         return Err(OpenError::BadDirectory);
     }
@@ -130,6 +132,7 @@ pub fn can_enter(directory: &Path) -> bool {
 }
 
 fn search_path(spec: &SpawnSpec) -> &OsStr {
+    // Of two values the later one counts, as in the child.
     let path = spec.env.iter().rev().find(|(name, _)| name == "PATH");
     path.map_or(OsStr::new(""), |(_, path)| OsString::as_os_str(path.expose()))
 }

@@ -34,7 +34,7 @@ impl Providers {
         Ok(())
     }
 
-    /// The names, sorted.
+    /// The names that tasks can be given to, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
     }

@@ -40,6 +40,7 @@ pub fn check(path: &Path) -> Result<(), OpenError> {
 pub(crate) fn connect(address: &Address) -> Result<(OwnedFd, Peer), OpenError> {
     check(&address.0)?;
     let (socket, peer) = dial(address)?;
+    // The file was looked at before; who really answers is known only now.
     place::peer(us(), peer).map_err(OpenError::NotPrivate)?;
     Ok((socket, peer))
 }
@@ -94,6 +95,7 @@ pub(crate) fn listen(address: &Address) -> Result<(OwnedFd, Place), OpenError> {
         rustix::fs::chmodat(&directory, name, OURS, AtFlags::empty()).map_err(open_error)?;
     }
     rustix::net::listen(&socket, BACKLOG).map_err(open_error)?;
+    // Held until somebody listens: a bound socket that does not refuses callers like a dead one.
     drop(lock);
     Ok((socket, Place { name: name.into(), ours, directory }))
 }

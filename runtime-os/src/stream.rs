@@ -271,6 +271,7 @@ impl Process {
         Some(Heard::Exited(exit))
     }
 
+    /// Also while the link is held: a child that waits to complain must not wait for our reader.
     fn arm(&mut self) -> io::Result<()> {
         self.stderr.iter_mut().chain(&mut self.exit).try_for_each(|fd| fd.want(true, false))
     }

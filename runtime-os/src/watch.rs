@@ -14,9 +14,9 @@ pub(crate) struct Token {
 pub(crate) enum End {
     /// Where the peer's bytes come from; a socket's bytes go out there too.
     Main,
-    /// The child's stdin.
+    /// Where our bytes go, if not to the same descriptor: a child's stdin.
     Out,
-    /// The child's stderr.
+    /// What a child says on its standard error.
     Stderr,
     /// Readable when the child has ended, or the peer of a socket has gone.
     Exit,

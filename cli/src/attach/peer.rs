@@ -24,11 +24,11 @@ use crate::prompt::usage;
 
 /// The records of this user's sessions.
 pub(crate) struct Peers {
-    /// Where they lie.
+    /// The folder of the records.
     folder: PathBuf,
     /// What chose that folder.
     chosen_by: &'static str,
-    /// By peer id.
+    /// Sorted by peer id, each with whether it lives.
     found: Vec<(Record, Liveness)>,
 }
 

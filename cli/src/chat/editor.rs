@@ -8,7 +8,7 @@ use super::keys::{Key, LONGEST};
 #[derive(Debug, Default)]
 pub(crate) struct Editor {
     text: String,
-    /// In bytes.
+    /// Where in the text, in bytes, on a whole letter.
     cursor: usize,
     history: Vec<String>,
     /// What of the history is shown, and what was typed before that.
@@ -20,7 +20,7 @@ pub(crate) struct Editor {
 pub(crate) enum Edited {
     /// The text or the cursor may be another one.
     Changed,
-    /// This is it.
+    /// The text is done, and this is it.
     Entered(String),
     /// The key has nothing to do with the text.
     Other(Key),

@@ -27,7 +27,7 @@ pub(super) enum Note {
     Drained,
 }
 
-/// One turn.
+/// Plays the steps of a script as one turn.
 pub(super) struct Player {
     pub(super) agent: Handle<Agent>,
     pub(super) turn: TurnKey,

@@ -33,7 +33,7 @@ use serde::Serialize;
 
 use crate::words::Ended;
 
-/// What is started.
+/// What is started, as `--dry-run` and the first object show it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Start {
     /// Its id; absent when it was given as a command.

@@ -20,7 +20,7 @@ use super::paint::{In, Paint, fit, span, width};
 use super::sink::{Sink, Stream};
 use super::wrap::wrapped;
 
-/// The terminal.
+/// The terminal: the answer, and below it what goes on.
 pub(crate) struct Page {
     paint: Paint,
     sink: Sink,
@@ -63,7 +63,6 @@ pub(crate) struct Foot {
 struct Drawn {
     /// The widths of the rows above that of the cursor.
     above: Vec<usize>,
-    /// Something is drawn.
     any: bool,
 }
 
@@ -95,7 +94,7 @@ impl Page {
         page
     }
 
-    /// Whole lines.
+    /// Prints whole lines above what goes on.
     pub(crate) fn lines(&self, text: &str) {
         let mut below = self.lock();
         if let Some(doing) = &mut below.doing {

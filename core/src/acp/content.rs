@@ -17,9 +17,9 @@ use crate::rpc::Text;
 pub enum ContentBlock {
     /// Plain text or Markdown.
     Text(TextContent),
-    /// A picture, base64.
+    /// A picture. Prompts may hold it where `promptCapabilities.image` says so.
     Image(ImageContent),
-    /// Sound, base64.
+    /// Sound. Prompts may hold it where `promptCapabilities.audio` says so.
     Audio(AudioContent),
     /// A file or page to be fetched by whoever needs it.
     ResourceLink(ResourceLink),
@@ -32,32 +32,32 @@ pub enum ContentBlock {
 /// A tagged value with a tag that is not known, kept whole so that it survives a hop.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Unknown {
-    /// The tag.
+    /// The value of its `type`, or of `sessionUpdate`.
     pub tag: String,
     /// The whole value, tag included.
     pub raw: Json,
 }
 
-/// Text.
+/// The content of a text block.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct TextContent {
-    /// The text.
+    /// Plain text or Markdown; which is not said.
     pub text: String,
     /// Who it is for and how important it is, as written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Json>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
 
-/// A picture.
+/// The content of an image block.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageContent {
-    /// Base64.
+    /// The bytes of the file in base64.
     pub data: String,
-    /// Such as `image/png`.
+    /// The media type, such as `image/png`.
     pub mime_type: String,
     /// Where it comes from.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
@@ -65,23 +65,23 @@ pub struct ImageContent {
     /// Who it is for and how important it is, as written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Json>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
 
-/// Sound.
+/// The content of an audio block.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AudioContent {
-    /// Base64.
+    /// The bytes of the file in base64.
     pub data: String,
-    /// Such as `audio/wav`.
+    /// The media type, such as `audio/wav`.
     pub mime_type: String,
     /// Who it is for and how important it is, as written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Json>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -90,26 +90,26 @@ pub struct AudioContent {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceLink {
-    /// Where it is.
+    /// The URI that it goes by, `file:` for a file.
     pub uri: String,
-    /// Its name.
+    /// Its short name for people, such as the file's.
     pub name: String,
-    /// Its title.
+    /// A longer name for people.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is.
+    /// What it holds, for people.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Such as `text/plain`.
+    /// The media type, such as `text/plain`, where it is known.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Bytes.
+    /// Its size in bytes, where it is known.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub size: Option<i64>,
     /// Who it is for and how important it is, as written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Json>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -117,12 +117,12 @@ pub struct ResourceLink {
 /// A resource with its content.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct EmbeddedResource {
-    /// The resource.
+    /// The URI and what is there.
     pub resource: Resource,
     /// Who it is for and how important it is, as written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Json>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -131,23 +131,23 @@ pub struct EmbeddedResource {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Resource {
-    /// Text.
+    /// A resource that is text.
     #[serde(rename_all = "camelCase")]
     Text {
-        /// Where it is.
+        /// The URI that it goes by, `file:` for a file.
         uri: String,
-        /// The text.
+        /// The whole text of the resource.
         text: String,
         /// Such as `text/plain`.
         #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
     },
-    /// Bytes.
+    /// A resource that is bytes.
     #[serde(rename_all = "camelCase")]
     Blob {
-        /// Where it is.
+        /// The URI that it goes by, `file:` for a file.
         uri: String,
-        /// Base64.
+        /// The whole resource in base64.
         blob: String,
         /// Such as `application/pdf`.
         #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
@@ -156,7 +156,7 @@ pub enum Resource {
 }
 
 impl ContentBlock {
-    /// A text block.
+    /// A text block without annotations.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent { text: text.into(), ..TextContent::default() })

@@ -19,7 +19,7 @@ pub struct RequestKey(pub(crate) u64);
 /// A notification that is passed on as it is.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Notified {
-    /// The method.
+    /// The name of the method, as the peer wrote it.
     pub method: String,
     /// Its parameters, as written.
     pub params: Option<Json>,
@@ -33,12 +33,12 @@ pub enum Notice {
     BadLine {
         /// What is wrong with it.
         why: &'static str,
-        /// Its beginning.
+        /// Its first characters, fit to be shown.
         start: String,
     },
     /// A message of a known kind has parameters that cannot be read.
     BadParams {
-        /// The method.
+        /// The name of the method, as the peer wrote it.
         method: String,
         /// What is wrong with them.
         why: String,
@@ -59,9 +59,9 @@ pub enum Notice {
     },
     /// A turn that was given up has ended after all.
     LateEnd {
-        /// Its session.
+        /// The session whose turn it was.
         session: SessionId,
-        /// The prompt's tag.
+        /// The tag that its prompt had.
         tag: Tag,
     },
     /// A session that nobody used made room for another. It can be opened again.

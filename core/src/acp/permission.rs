@@ -11,19 +11,19 @@ use super::{Json, SessionId};
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionRequest {
-    /// Which session.
+    /// The session in whose turn it is asked.
     pub session_id: SessionId,
     /// The call that it is about; may hold no more than an id.
     pub tool_call: ToolCallUpdate,
     /// What can be answered, in the agent's order. What cannot be named in an answer is left out.
     #[serde(deserialize_with = "items")]
     pub options: Vec<PermissionOption>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
 
-/// One possible answer.
+/// One of the answers that an agent offers.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", from = "Offered")]
 pub struct PermissionOption {
@@ -57,11 +57,11 @@ impl From<Offered> for PermissionOption {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionKind {
-    /// Yes, this time.
+    /// The call may run; the next one is asked about again.
     AllowOnce,
     /// Yes, from here on.
     AllowAlways,
-    /// No, this time.
+    /// The call may not run; the next one is asked about again.
     RejectOnce,
     /// No, from here on.
     RejectAlways,
@@ -71,7 +71,7 @@ pub enum OptionKind {
 }
 
 impl OptionKind {
-    /// The wire's word.
+    /// The word that stands for it on the wire.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -107,13 +107,13 @@ pub enum PermissionOutcome {
     /// This option was chosen.
     #[serde(rename_all = "camelCase")]
     Selected {
-        /// Its id.
+        /// The `optionId` of an option that was offered.
         option_id: String,
     },
 }
 
 impl PermissionOutcome {
-    /// Chooses an option.
+    /// The answer that chooses the option of that id.
     #[must_use]
     pub fn selected(option_id: impl Into<String>) -> Self {
         Self::Selected { option_id: option_id.into() }
@@ -123,7 +123,7 @@ impl PermissionOutcome {
 /// The result of `session/request_permission`: the outcome, nested once more.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct PermissionResponse {
-    /// What was chosen.
+    /// The answer itself.
     pub outcome: PermissionOutcome,
 }
 

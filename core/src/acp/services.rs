@@ -29,7 +29,7 @@ pub enum ServiceRequest {
     Elicit(Elicit),
     /// A method of an extension that the config names.
     Extension {
-        /// The method.
+        /// The name of the method, beginning with `_`.
         method: String,
         /// Its parameters, as written.
         params: Option<Json>,
@@ -40,9 +40,9 @@ pub enum ServiceRequest {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadTextFile {
-    /// Which session.
+    /// The session that it is for; its folders bound it.
     pub session_id: SessionId,
-    /// The file, absolute.
+    /// The absolute path of the file.
     pub path: String,
     /// The first line, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,9 +56,9 @@ pub struct ReadTextFile {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WriteTextFile {
-    /// Which session.
+    /// The session that it is for; its folders bound it.
     pub session_id: SessionId,
-    /// The file, absolute.
+    /// The absolute path of the file.
     pub path: String,
     /// What it will hold.
     pub content: String,
@@ -68,11 +68,11 @@ pub struct WriteTextFile {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateTerminal {
-    /// Which session.
+    /// The session that it is for; its folders bound it.
     pub session_id: SessionId,
-    /// The program.
+    /// The program; no shell is involved.
     pub command: String,
-    /// Its arguments.
+    /// The arguments of the program, each whole.
     #[serde(default, deserialize_with = "or_null")]
     pub args: Vec<String>,
     /// Variables to lay over its environment.
@@ -90,9 +90,9 @@ pub struct CreateTerminal {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TerminalRef {
-    /// Which session.
+    /// The session that it is for; its folders bound it.
     pub session_id: SessionId,
-    /// Which terminal.
+    /// The id that `terminal/create` was answered with.
     pub terminal_id: String,
 }
 
@@ -100,9 +100,9 @@ pub struct TerminalRef {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Elicit {
-    /// The question.
+    /// The question, for people.
     pub message: String,
-    /// `form` or `url`.
+    /// How it is asked: `form` or `url`, each by its own capability.
     pub mode: String,
     /// The session it is about; either this or a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]

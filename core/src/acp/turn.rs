@@ -64,7 +64,7 @@ pub enum StopReason {
     MaxTurnRequests,
     /// The agent will not.
     Refusal,
-    /// It was cancelled.
+    /// The client asked for it: not an error.
     Cancelled,
     /// A word that the protocol does not have. Neither success nor crash.
     #[serde(untagged)]
@@ -72,7 +72,7 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// The wire's word.
+    /// The word that stands for it on the wire.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -90,13 +90,13 @@ impl StopReason {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stopped {
-    /// Why.
+    /// Why it ended, in the agent's word.
     #[serde(rename = "stopReason")]
     pub reason: StopReason,
     /// What the turn cost, as written, where the agent says so.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub usage: Option<Json>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(
         default,
         rename = "_meta",

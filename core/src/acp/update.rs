@@ -39,9 +39,9 @@ pub enum Update {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
-    /// The agent's answer.
+    /// The agent's, as its answer.
     Agent,
-    /// The agent's reasoning.
+    /// The agent's, as the reasoning behind it.
     Thought,
     /// The user's; mostly history.
     User,
@@ -72,7 +72,7 @@ pub struct Chunk {
     /// Chunks of one id are one message; without it, chunks of one kind are.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -83,7 +83,7 @@ pub struct Chunk {
 pub struct ToolCall {
     /// Unique in the session.
     pub tool_call_id: String,
-    /// For people.
+    /// What it does, for people.
     pub title: String,
     /// The tool's own name.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
@@ -94,7 +94,7 @@ pub struct ToolCall {
     /// How far it is.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub status: ToolStatus,
-    /// What it shows.
+    /// What people may see of it: text, changes of files, terminals.
     #[serde(default, deserialize_with = "items", skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<ToolContent>,
     /// Files that it touches.
@@ -106,7 +106,7 @@ pub struct ToolCall {
     /// What came out of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_output: Option<Json>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -115,9 +115,9 @@ pub struct ToolCall {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCallUpdate {
-    /// Which call.
+    /// The id of the call. One that is not known begins a call.
     pub tool_call_id: String,
-    /// For people.
+    /// What it does, for people.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The tool's own name.
@@ -129,7 +129,7 @@ pub struct ToolCallUpdate {
     /// How far it is.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub status: Option<ToolStatus>,
-    /// What it shows.
+    /// What people may see of it: text, changes of files, terminals.
     #[serde(default, deserialize_with = "some_items", skip_serializing_if = "Option::is_none")]
     pub content: Option<Vec<ToolContent>>,
     /// Files that it touches.
@@ -141,7 +141,7 @@ pub struct ToolCallUpdate {
     /// What came out of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_output: Option<Json>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -168,19 +168,19 @@ impl From<ToolCall> for ToolCallUpdate {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolKind {
-    /// Reads.
+    /// Reads files or data.
     Read,
-    /// Changes content.
+    /// Changes what a file holds.
     Edit,
-    /// Removes.
+    /// Removes files or data.
     Delete,
-    /// Moves or renames.
+    /// Moves files, or gives them other names.
     Move,
-    /// Looks for something.
+    /// Searches files or other sources.
     Search,
-    /// Runs a command.
+    /// Runs a command or code.
     Execute,
-    /// Plans.
+    /// Reasons or plans; touches nothing.
     Think,
     /// Gets something from outside.
     Fetch,
@@ -193,7 +193,7 @@ pub enum ToolKind {
 }
 
 impl ToolKind {
-    /// The wire's word.
+    /// The word that stands for it on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -218,16 +218,16 @@ pub enum ToolStatus {
     /// Not begun: its input still comes, or it waits for a permission.
     #[default]
     Pending,
-    /// Running.
+    /// The tool is at work.
     InProgress,
-    /// Done.
+    /// It is done, and did what it was asked to.
     Completed,
-    /// Failed.
+    /// It is over without success, or was not allowed to run.
     Failed,
 }
 
 impl ToolStatus {
-    /// The wire's word.
+    /// The word that stands for it on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -248,7 +248,7 @@ impl ToolStatus {
 /// What a tool call shows.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ToolContent {
-    /// Ordinary content.
+    /// A content block as in a message.
     Content(ContentBlock),
     /// A change of a file.
     Diff(Diff),
@@ -262,14 +262,14 @@ pub enum ToolContent {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Diff {
-    /// The file, absolute.
+    /// The absolute path of the file.
     pub path: String,
     /// What it held; absent for a new file.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub old_text: Option<String>,
     /// What it will hold.
     pub new_text: String,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -277,12 +277,12 @@ pub struct Diff {
 /// A place in a file.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Location {
-    /// The file, absolute.
+    /// The absolute path of the file.
     pub path: String,
-    /// From 1.
+    /// The line in that file, from 1.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -290,10 +290,10 @@ pub struct Location {
 /// The plan of a turn.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// All entries.
+    /// Every entry that there is, also the unchanged ones.
     #[serde(default, deserialize_with = "items")]
     pub entries: Vec<PlanEntry>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -301,13 +301,13 @@ pub struct Plan {
 /// One thing to be done. An entry that cannot be read is left out.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct PlanEntry {
-    /// What.
+    /// The task, for people.
     pub content: String,
-    /// How urgent.
+    /// How much it matters for the whole.
     pub priority: PlanPriority,
-    /// How far.
+    /// How far the agent is with it.
     pub status: PlanStatus,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -316,11 +316,11 @@ pub struct PlanEntry {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanPriority {
-    /// First.
+    /// The goal is not reached without it.
     High,
-    /// Then.
+    /// It matters, and could be left out.
     Medium,
-    /// Last.
+    /// It is done if nothing else is to do.
     Low,
 }
 
@@ -328,11 +328,11 @@ pub enum PlanPriority {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
-    /// Not begun.
+    /// The agent has not begun with it.
     Pending,
-    /// Begun.
+    /// The agent works on it.
     InProgress,
-    /// Done.
+    /// It is done, and did what it was asked to.
     Completed,
 }
 
@@ -340,7 +340,7 @@ pub enum PlanStatus {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AvailableCommands {
-    /// All of them.
+    /// Every command that there is.
     #[serde(default, deserialize_with = "items")]
     pub available_commands: Vec<AvailableCommand>,
 }
@@ -348,9 +348,9 @@ pub struct AvailableCommands {
 /// A slash command: sent as the prompt text `/name input`.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct AvailableCommand {
-    /// Without the slash.
+    /// The name, without the slash in front.
     pub name: String,
-    /// What it does.
+    /// What it does, for people.
     pub description: String,
     /// What it takes, as written: an object with a `hint`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -369,7 +369,7 @@ pub struct CurrentMode {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigOptions {
-    /// All of them.
+    /// Every option that there is.
     #[serde(default, deserialize_with = "items")]
     pub config_options: Vec<ConfigOption>,
 }
@@ -378,7 +378,7 @@ pub struct ConfigOptions {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionInfoUpdate {
-    /// Its title.
+    /// What the session is about, for people.
     #[serde(default, skip_serializing_if = "Patch::is_keep")]
     pub title: Patch,
     /// When it last changed, ISO 8601.
@@ -394,7 +394,7 @@ pub enum Patch {
     Keep,
     /// Null: nothing any more.
     Clear,
-    /// A value.
+    /// It has this value from here on.
     Set(String),
 }
 
@@ -427,19 +427,19 @@ impl Serialize for Patch {
 /// How much of the model's context is used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens in use.
+    /// Tokens of the context that are in use.
     pub used: u64,
-    /// Tokens that fit.
+    /// Tokens that fit into the context.
     pub size: u64,
     /// What it cost so far.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
 }
 
-/// Money or credits.
+/// What a session has cost so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// How much.
+    /// The sum since the session began, in the currency.
     pub amount: f64,
     /// ISO 4217, or a unit such as `credits`.
     pub currency: String,
@@ -449,9 +449,9 @@ pub struct Cost {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionUpdate {
-    /// Which session.
+    /// The session that it is about.
     pub session_id: SessionId,
-    /// What happened.
+    /// What is new about it.
     pub update: Update,
 }
 

@@ -32,7 +32,7 @@ pub enum Event {
     Cancelled(Result<(), Failure>),
 }
 
-/// See [the module](super).
+/// A caller of a session: a [`Client`], and a [`Canceller`] as soon as one is needed.
 #[derive(Debug)]
 pub struct Caller {
     target: Target,

@@ -13,7 +13,7 @@ use crate::role::Role;
 /// Which turn to cancel.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The session.
+    /// The session whose turn is to be cancelled.
     pub target: Target,
     /// Its id, if a particular one is meant. Older servers do not look at it.
     pub session: Option<String>,
@@ -39,7 +39,7 @@ pub struct Canceller {
 
 #[derive(Debug)]
 enum Stage {
-    /// Not sent yet.
+    /// Nothing is sent before the socket is up.
     Connecting {
         session: Option<String>,
     },

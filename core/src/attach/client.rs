@@ -19,7 +19,7 @@ pub struct Target {
     pub socket: Address,
     /// The token that lies beside it.
     pub token: Secret<String>,
-    /// Sizes and times.
+    /// Sizes and times, each with its reason.
     pub limits: Limits,
 }
 
@@ -37,7 +37,7 @@ pub enum Command {
     Prompt {
         /// The session that is meant, if a particular one is.
         session: Option<String>,
-        /// The words.
+        /// What the user says, as it is typed: text alone.
         text: String,
     },
     /// Asks whether somebody is there.
@@ -70,7 +70,7 @@ pub enum Failure {
     /// The words were delivered, and their turn failed.
     #[error("the turn failed: {}", error.message)]
     TurnFailed {
-        /// The reason.
+        /// The code and the message that the server gave.
         error: Box<RpcError>,
         /// The last piece of what was answered before.
         answer: Option<String>,
@@ -107,7 +107,7 @@ pub enum Fault {
     LineTooLong,
 }
 
-/// See [the module](super).
+/// One connection to a session, with one request at a time.
 #[derive(Debug)]
 pub struct Client {
     target: Target,

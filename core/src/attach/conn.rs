@@ -141,11 +141,13 @@ impl Role for Conn {
         self.wire.link.due_at(until).map(|at| (at, "the token"))
     }
 
+    /// One of several reasons not to read: `settle` weighs them.
     fn hold(&mut self, _: Now, full: bool) {
         self.full = full;
     }
 
     fn settle(&mut self, now: Now) {
+        // A client that closes its half after asking is owed the answer, and nothing else.
         if self.is_finished() {
             return self.part(now, Cause::Gone);
         }

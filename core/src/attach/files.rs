@@ -89,9 +89,9 @@ pub fn peer_name(cwd: &Path, random: u8) -> String {
 pub struct TokenFile<'a> {
     /// Whether it belongs to us.
     pub is_ours: bool,
-    /// Its permission bits.
+    /// The permission bits of the file; nobody else may have any.
     pub mode: u32,
-    /// What it holds.
+    /// The whole content of the file.
     pub bytes: &'a [u8],
 }
 

@@ -23,11 +23,11 @@ pub const STALE: Duration = Duration::from_secs(150);
 pub struct Record {
     /// Names the session, its socket and its files.
     pub peer_id: String,
-    /// For people.
+    /// The name that people know the session by.
     pub name: String,
-    /// The process.
+    /// The process of the session; whoever is gone is not alive.
     pub pid: Option<u32>,
-    /// Its working directory.
+    /// The folder that the session works in, absolute.
     pub cwd: String,
     /// The session, once it has an id.
     pub session_id: Option<String>,
@@ -44,7 +44,7 @@ pub struct Record {
 /// Why a file is no record.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum BadRecord {
-    /// No JSON object.
+    /// The file holds no JSON object.
     #[error("not a JSON object")]
     NotAnObject,
     /// No peer id, or one that is no file name.
@@ -55,7 +55,7 @@ pub enum BadRecord {
 /// Whether there is still a session behind a record.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Liveness {
-    /// There is.
+    /// Its process lives, and its record is fresh.
     Alive,
     /// It did not renew its record for [`STALE`].
     Stale,
@@ -233,9 +233,9 @@ fn take<T: Default + DeserializeOwned>(members: &mut BTreeMap<String, Json>, nam
 /// Where a session can be attached to. Both or neither stand in a notify event.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Attachment {
-    /// The socket.
+    /// The path of the session's socket.
     pub attach_socket: String,
-    /// Whose it is.
+    /// The peer id of the session behind it.
     pub peer_id: String,
 }
 
@@ -247,7 +247,7 @@ pub struct Transport {
     pub ppid: Option<u32>,
     /// The session's working directory.
     pub cwd: String,
-    /// Its terminal.
+    /// The terminal that the session runs in, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tty: Option<String>,
     /// Where it listens: there from [`Listening`](super::server::Event::Listening) until

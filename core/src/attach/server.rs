@@ -32,9 +32,9 @@ pub struct Config {
     pub record: Record,
     /// Where it says it.
     pub record_file: PathBuf,
-    /// What serves.
+    /// The name and version that `initialize` is answered with.
     pub agent: AgentInfo,
-    /// Sizes and times.
+    /// Sizes and times, each with its reason.
     pub limits: Limits,
 }
 
@@ -59,7 +59,7 @@ pub enum Command {
     /// else stands before it: a host that lets lines of its own wait in the same queue says it when they are
     /// through.
     Injected(PromptId, Injection),
-    /// A turn began.
+    /// The host has begun a turn, whoever asked for it.
     TurnStarted,
     /// The turn is over: [`ended`](Turn::ended) by itself, [`cancelled`](Turn::cancelled) by a client or at
     /// the host's own keyboard, or [`unseen`](Turn::unseen).
@@ -117,7 +117,7 @@ pub enum Why {
     },
 }
 
-/// See [the module](super).
+/// The session's side of the channel. [The module](super) draws what a connection goes through.
 #[derive(Debug)]
 pub struct Server {
     serve: Serve<Conn>,

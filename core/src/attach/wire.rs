@@ -45,9 +45,9 @@ impl Method {
 /// Who serves, as `agentInfo` says.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct AgentInfo {
-    /// The program.
+    /// The name of the program that serves.
     pub name: String,
-    /// Its version.
+    /// The version of that program.
     pub version: String,
 }
 
@@ -58,7 +58,7 @@ pub struct Session {
     /// Its id, or its peer id when it has none.
     #[serde(deserialize_with = "or_default")]
     pub session_id: String,
-    /// Its working directory.
+    /// The folder that the session works in.
     #[serde(deserialize_with = "or_default")]
     pub cwd: String,
     /// Whether a turn runs.
@@ -86,7 +86,7 @@ pub enum Stop {
     MaxTokens,
     /// Too many model requests in one turn (ACP's word).
     MaxTurnRequests,
-    /// Somebody cancelled it.
+    /// A client or the keyboard cancelled it.
     Cancelled,
     /// The words were taken, and the end of the turn was not seen: the session is leaving, or the wait took
     /// longer than [`Limits::wait`](super::Limits::wait).
@@ -116,7 +116,7 @@ impl Turn {
 }
 
 impl Stop {
-    /// The wire's word.
+    /// The word that stands for it on the wire.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {

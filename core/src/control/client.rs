@@ -56,7 +56,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The protocol's numbers.
+    /// With the numbers that the protocol gives, and our own where it gives none.
     #[must_use]
     pub fn new(open: Open) -> Self {
         let answer = Some(Duration::from_secs(120));

@@ -53,7 +53,6 @@ struct Open {
 
 #[derive(Debug)]
 pub(super) enum Event {
-    /// Wants an answer.
     Requested(u32, Request),
     /// A watcher that was too slow has room again, and was told that it missed so many frames.
     CaughtUp(u32, u64),
@@ -153,6 +152,7 @@ impl Role for Connection {
 
     fn tick(&mut self, now: Now) {
         match self.state {
+            // While we are full its next line may lie in the pipe, unread.
             State::Waiting { until } if until <= now.mono && !self.full => {
                 let message = format!("connection idle > {}s", self.config.idle.as_secs());
                 self.say(None, &Answer::fail(ErrorTag::IdleTimeout, message));
@@ -190,11 +190,13 @@ impl Role for Connection {
             && self.wire.link.has_ended()
             && self.wire.waiting() == 0
         {
+            // It asks no more, but may still read what it asked for.
             self.state = State::Finishing { until };
         }
         if self.wire.link.unsent() == 0 && matches!(self.state, State::Finishing { .. }) {
             return self.part(now, Cause::Left);
         }
+        // Some of what is asked ahead is kept, so that the next answer needs no read; the rest stays in the pipe.
         let full = self.full || self.wire.waiting() >= self.config.limits.write;
         self.wire.hold(now, full);
     }
@@ -269,6 +271,7 @@ impl Connection {
     fn asked(&mut self, now: Now, Asked { id, request, after }: Asked) {
         match request {
             Ok(request) => {
+                // An answer names its request, so that a late one cannot become the answer to the next.
                 self.newest = self.newest.wrapping_add(1);
                 self.state = State::Answering(Open { number: self.newest, id });
                 self.wire.tell(Event::Requested(self.newest, request));

@@ -15,7 +15,7 @@ pub enum ErrorTag {
     NotFound,
     /// The server has no database; on the client's side: there is no server.
     DbUnavailable,
-    /// The runner failed.
+    /// The session's runner cannot be reached, or failed.
     RunnerError,
     /// No Python for the runner.
     PythonNotFound,
@@ -35,7 +35,7 @@ pub enum ErrorTag {
     PipeUnavailable,
     /// The request's schema version is not spoken here.
     SchemaMismatch,
-    /// No such command.
+    /// The server has no command of that name.
     UnknownCommand,
     /// The server is without its application, or stopping.
     AppUnavailable,
@@ -45,7 +45,7 @@ pub enum ErrorTag {
     Busy,
     /// Somebody else was first.
     AlreadyAnswered,
-    /// Reserved.
+    /// Reserved by the protocol; nobody sends it.
     NotImplemented,
     /// One that this version does not know.
     Unknown(String),
@@ -149,12 +149,12 @@ pub struct Failure {
     /// What kind of failure. Branch on this.
     #[serde(rename = "error")]
     pub tag: ErrorTag,
-    /// For people.
+    /// The reason for people. Its words may change.
     pub message: String,
 }
 
 impl Failure {
-    /// A failure.
+    /// A failure of that kind, with a reason for people.
     #[must_use]
     pub fn new(tag: ErrorTag, message: impl Into<String>) -> Self {
         Self { tag, message: message.into() }

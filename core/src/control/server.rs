@@ -39,7 +39,7 @@ enum Stage {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Config {
-    /// Where to listen.
+    /// The path of the socket. Its folder has to be private, or one like `/tmp`.
     pub address: Address,
     /// Connections at once; more wait in the system's queue. 512: half of the usual limit of descriptors.
     pub connections: usize,
@@ -67,7 +67,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The protocol's numbers.
+    /// With the numbers that the protocol gives, and our own where it gives none.
     #[must_use]
     pub fn new(address: Address) -> Self {
         Self {
@@ -115,7 +115,7 @@ pub enum Command {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// Clients can connect.
+    /// The socket is there: clients can connect from here on.
     Listening,
     /// A client waits for an answer; its further requests wait behind this one.
     Requested(Key, Request),

@@ -21,7 +21,7 @@ pub const REQUEST_ID: usize = 1024;
 /// What a client asks for.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// A dotted name.
+    /// What is wanted, as a dotted name: `session.watch`.
     pub command: String,
     /// As they came. `None`: absent or null.
     pub args: Option<Json>,
@@ -54,13 +54,13 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// A successful answer.
+    /// An answer that says that all went well, with its result.
     #[must_use]
     pub fn reply<T: Serialize + ?Sized>(result: &T) -> Self {
         Self::Reply(Json::new(result))
     }
 
-    /// A failed answer.
+    /// An answer that says what kind of failure it is, and why.
     #[must_use]
     pub fn fail(tag: ErrorTag, message: impl Into<String>) -> Self {
         Self::Fail(Failure::new(tag, message))
@@ -100,7 +100,7 @@ pub(super) struct RequestId(Json);
 /// A line of a client.
 #[derive(Debug)]
 pub(super) struct Asked {
-    /// To be echoed.
+    /// The `requestId`, which comes back as it was.
     pub(super) id: Option<RequestId>,
     /// What is asked, or why the line is no request.
     pub(super) request: Result<Request, Failure>,
@@ -248,7 +248,6 @@ pub(super) enum For {
 /// A line of a server.
 #[derive(Debug)]
 pub(super) enum Said {
-    /// An answer.
     Answer(For, Answer),
     /// No JSON object, why, and what becomes of the connection.
     Unreadable(&'static str, String, After),
@@ -343,7 +342,7 @@ fn read_text<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
     serde_json::from_str(text).ok()
 }
 
-/// Galley's own words.
+/// What Galley itself says then: its clients may know the words.
 const MALFORMED: &str = "malformed request JSON";
 /// What an end without a reason means, to Galley's own command line as well.
 const DEFAULT_REASON: &str = "subprocess_exited";

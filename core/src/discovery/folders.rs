@@ -9,13 +9,13 @@ pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 /// The folders of one user. None of them need exist.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Folders {
-    /// The user's home.
+    /// The home of the user, where `~` leads.
     pub home: PathBuf,
-    /// Settings.
+    /// Where `settings.json` lies.
     pub config: Folder,
     /// Records that outlive a run.
     pub state: Folder,
-    /// Sockets.
+    /// Where our sockets lie while they serve.
     pub runtime: Folder,
     /// What is shared with BotBus: manifests and the reverse socket.
     pub botbus: Folder,
@@ -24,7 +24,7 @@ pub struct Folders {
 /// A folder, and how it came to be that one.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Folder {
-    /// Where it is.
+    /// The absolute path of the folder.
     pub path: PathBuf,
     /// The variable that chose it, or `the password file`: to be named when nothing is found in it.
     pub chosen_by: &'static str,

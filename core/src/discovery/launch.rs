@@ -14,7 +14,7 @@ use crate::subagent::env::is_marker;
 pub struct Launch {
     /// The program, and what its file is.
     pub found: Found,
-    /// Its arguments.
+    /// The arguments of the program, each whole.
     pub args: Vec<String>,
     /// Variables laid over the environment.
     pub env: BTreeMap<String, Secret<String>>,

@@ -14,14 +14,14 @@ pub enum Look {
     Folder(PathBuf),
     /// The content of a file: [`Snapshot::file`].
     File {
-        /// Where it is.
+        /// The absolute path to look at.
         path: PathBuf,
         /// A file of more bytes counts as unreadable.
         limit: usize,
     },
     /// Whether only the user and root can change what is at a path: [`Snapshot::trust`].
     Trust {
-        /// Where it is.
+        /// The absolute path to look at.
         path: PathBuf,
         /// The home of the user, which is taken for granted.
         home: PathBuf,
@@ -35,7 +35,7 @@ pub enum Look {
 pub struct File {
     /// The path with every symlink resolved.
     pub real: PathBuf,
-    /// Its inode.
+    /// The number of its inode: another one is another file.
     pub inode: u64,
     /// Its size in bytes.
     pub size: u64,
@@ -46,7 +46,7 @@ pub struct File {
 /// The names in a folder, in any order.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Names {
-    /// It has these.
+    /// The names of what is in it, in no order.
     Of(Vec<OsString>),
     /// There is no such folder.
     Missing,
@@ -57,7 +57,7 @@ pub enum Names {
 /// Why a path is not the program that was looked for.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Unfit {
-    /// Nothing is there.
+    /// Nothing is there under that name.
     Missing,
     /// A symlink that leads nowhere, or in circles.
     Dangling,

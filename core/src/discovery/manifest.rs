@@ -41,7 +41,7 @@ pub enum Reason {
     EmptyName,
     /// The command is an absolute path, but not of a program.
     Command {
-        /// The path.
+        /// The absolute path that `command` names.
         path: PathBuf,
         /// What is wrong with it.
         why: Unfit,
@@ -53,7 +53,7 @@ pub enum Reason {
     },
     /// The id belongs to a built-in agent.
     ReservedId {
-        /// The id.
+        /// The id that is taken.
         id: String,
     },
 }
@@ -61,13 +61,13 @@ pub enum Reason {
 /// What is written into a manifest.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Manifest {
-    /// The agent's id.
+    /// What the agent is called by; also the name of its file.
     pub id: String,
-    /// Its display name.
+    /// The name for people, cut at 40 characters.
     pub name: String,
     /// A path or a name to be searched. Without it the agent has to connect by itself.
     pub command: Option<String>,
-    /// The command's arguments.
+    /// The arguments of the command, each whole.
     pub args: Vec<String>,
     /// Variables laid over the environment.
     pub env: BTreeMap<String, Secret<String>>,

@@ -72,7 +72,7 @@ use search::locate;
 /// Everything that decides which agents there are, but the file system.
 #[derive(Clone, Debug)]
 pub struct Discovery {
-    /// Where things lie.
+    /// The folders that are read, and which variable chose each.
     pub folders: Folders,
     /// Where programs are searched.
     pub search: Search,
@@ -80,7 +80,7 @@ pub struct Discovery {
     pub registry: Registry,
     /// What the user switched.
     pub settings: Settings,
-    /// Sizes and counts.
+    /// Sizes and counts that bound what is read.
     pub limits: Limits,
 }
 
@@ -234,7 +234,7 @@ fn skip_files(id: &str, passed: Vec<(PathBuf, Unfit)>, skipped: &mut Vec<Skipped
     skipped.extend(files.map(|why| Skipped { id: id.into(), why }));
 }
 
-/// `^[a-z0-9-]{1,32}$`
+/// As the manifest's table has it: `^[a-z0-9-]{1,32}$`.
 fn is_id(id: &str) -> bool {
     (1..=32).contains(&id.len()) && id.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
 }

@@ -21,9 +21,9 @@ pub struct Registry {
 /// One agent of a registry.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Entry {
-    /// Its id.
+    /// What the agent is called by.
     pub id: String,
-    /// Its display name.
+    /// The name for people.
     pub name: String,
     /// How it may be installed; the first that is counts.
     pub ways: Vec<Way>,
@@ -38,7 +38,7 @@ pub struct Way {
     pub npm_package: Option<String>,
     /// Arguments that make it speak ACP.
     pub args: Vec<String>,
-    /// Variables it wants.
+    /// Variables to lay over the environment that it inherits.
     pub env: BTreeMap<String, String>,
     /// The command that downloads and starts it: for people, never run unasked.
     pub fetch: Option<Vec<String>>,

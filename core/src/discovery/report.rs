@@ -1,4 +1,4 @@
-//! What discovery found.
+//! What discovery found: agents, what is wrong with manifests, and what was passed over.
 
 use std::cmp::Ordering;
 use std::iter::Peekable;
@@ -30,7 +30,7 @@ pub struct Report {
 /// An agent that is here.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Agent {
-    /// Its id.
+    /// What the agent is called by.
     pub id: String,
     /// Its display name, at most 40 characters.
     pub name: String,
@@ -49,14 +49,14 @@ pub struct Agent {
 pub enum Origin {
     /// A manifest of the user's.
     Manifest,
-    /// A registry.
+    /// An entry of a registry that is installed here.
     Registry,
 }
 
 /// A manifest that does not count.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Problem {
-    /// The file.
+    /// The path of the manifest.
     pub file: PathBuf,
     /// The first thing that is wrong with it.
     pub reason: Reason,
@@ -67,7 +67,7 @@ pub struct Problem {
 pub struct Skipped {
     /// The agent's id, or the file name of a manifest.
     pub id: String,
-    /// Why.
+    /// Why it does not count.
     pub why: Skip,
 }
 
@@ -76,7 +76,7 @@ pub struct Skipped {
 pub enum Skip {
     /// A file of the right name that is not the program.
     File {
-        /// The file.
+        /// The path of the file that was passed over.
         path: PathBuf,
         /// What is wrong with it.
         why: Unfit,
@@ -97,7 +97,7 @@ pub enum Unfound {
     /// No id begins like that.
     #[error("no such agent")]
     Unknown,
-    /// Several do.
+    /// Several ids begin so; these.
     #[error("ambiguous: {}", .0.join(", "))]
     Ambiguous(Vec<String>),
 }

@@ -20,7 +20,7 @@ pub struct Settings {
     /// What is known per id, also of agents that are not installed now.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     agents: BTreeMap<String, Switches>,
-    /// Everything else.
+    /// Everything that this version does not know, kept as it is.
     #[serde(flatten)]
     rest: BTreeMap<String, Value>,
 }

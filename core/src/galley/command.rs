@@ -58,9 +58,9 @@ pub struct UserMessage {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalResponse {
-    /// Which.
+    /// The id of a question, from `tool_call_pending`.
     pub approval_id: String,
-    /// How.
+    /// What the person, or a rule, has decided.
     pub decision: Decision,
 }
 
@@ -68,9 +68,9 @@ pub struct ApprovalResponse {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// This call runs.
+    /// This call runs; the next one is asked about again.
     AllowOnce,
-    /// It does not.
+    /// This call does not run; the agent is told so, and goes on.
     Deny,
     /// It runs, and so do all calls of this tool in this project.
     AlwaysAllowProject,
@@ -93,7 +93,7 @@ impl Decision {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskUserResponse {
-    /// The words.
+    /// The answer to the question.
     pub text: String,
     /// The number of the run's first step across the session.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,10 +104,10 @@ pub struct AskUserResponse {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Rules {
-    /// In every project.
+    /// Tools that need none in any project.
     #[serde(rename = "alwaysAllowGlobal")]
     pub global: Vec<String>,
-    /// In this project.
+    /// Tools that need none in this project.
     #[serde(rename = "alwaysAllowProject")]
     pub project: Vec<String>,
 }
@@ -116,7 +116,7 @@ pub struct Rules {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryMessage {
-    /// `user` or `assistant`.
+    /// Whose words they are: `user` or `assistant`.
     pub role: String,
     /// A text, or blocks as the model's provider writes them.
     pub content: Json,
@@ -191,7 +191,7 @@ pub enum NoCommand {
     /// A member is missing, unknown, or of the wrong type.
     #[error("Invalid command '{kind}': {why}")]
     Invalid {
-        /// The command.
+        /// The `kind` of the command.
         kind: String,
         /// Which member, and what is wrong with it.
         why: String,
@@ -274,7 +274,7 @@ fn command(kind: &str, members: &Members<'_>) -> Result<Option<Command>, String>
     }))
 }
 
-/// Appends a command.
+/// Appends a command as one line without its end.
 pub fn write(buf: &mut Vec<u8>, command: &Command) {
     let kind = command.kind();
     match command {

@@ -64,7 +64,7 @@ pub struct Ready {
     pub llm_name: String,
     /// The folder it works in.
     pub cwd: String,
-    /// Its process.
+    /// The process id of the runner.
     pub pid: u32,
     /// The models that can be chosen.
     #[serde(rename = "availableLLMs")]
@@ -104,7 +104,7 @@ pub struct TurnStart {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Visibility {
-    /// It is.
+    /// People see it.
     #[default]
     Visible,
     /// It serves a program.
@@ -115,7 +115,7 @@ pub enum Visibility {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnProgress {
-    /// To be appended.
+    /// Text to be appended to what came before.
     pub delta: String,
     /// Who asked for it: `workbench`, or `system`.
     pub source: String,
@@ -136,9 +136,9 @@ pub struct ToolCallPending {
     pub turn_index: u32,
     /// As wrong as `turn_index`.
     pub absolute_turn_index: Option<u64>,
-    /// Which tool.
+    /// The name of the tool.
     pub tool_name: String,
-    /// With what.
+    /// The arguments of the call, whole.
     pub args: Json,
     /// The same for people, up to 200 characters.
     pub args_preview: String,
@@ -161,19 +161,19 @@ pub enum Risk {
     High,
 }
 
-/// A tool begins.
+/// A tool begins: allowed, or in no need of it.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCallStart {
-    /// Names the call.
+    /// The id of the call, the same in all events about it.
     pub tool_call_id: String,
     /// The step that it belongs to.
     pub turn_index: u32,
-    /// See [`TurnStart`].
+    /// As in a [`TurnStart`].
     pub absolute_turn_index: Option<u64>,
-    /// Which tool.
+    /// The name of the tool.
     pub tool_name: String,
-    /// With what.
+    /// The arguments of the call, whole.
     pub args: Json,
     /// The same for people, up to 200 characters.
     pub args_preview: String,
@@ -183,9 +183,9 @@ pub struct ToolCallStart {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCallProgress {
-    /// Names the call.
+    /// The id of the call, the same in all events about it.
     pub tool_call_id: String,
-    /// For people.
+    /// What people may see of it.
     pub text: String,
 }
 
@@ -193,9 +193,9 @@ pub struct ToolCallProgress {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCallEnd {
-    /// Names the call.
+    /// The id of the call, the same in all events about it.
     pub tool_call_id: String,
-    /// How it went.
+    /// Whether it did what it was asked to.
     pub status: ToolStatus,
     /// What came of it, up to 500 characters.
     pub result_preview: String,
@@ -210,11 +210,11 @@ pub enum ToolStatus {
     /// It did what it was asked to; also where nothing else is known.
     #[default]
     Success,
-    /// It did not.
+    /// It could not do what it was asked to.
     Failed,
     /// It was not allowed to run.
     Denied,
-    /// It was stopped.
+    /// It was stopped before it was done.
     Cancelled,
 }
 
@@ -238,7 +238,7 @@ pub struct TurnEnd {
     pub telemetry: Option<Telemetry>,
     /// Whether people should see it.
     pub visibility: Visibility,
-    /// See [`TurnStart`].
+    /// As in a [`TurnStart`].
     pub absolute_turn_index: Option<u64>,
 }
 
@@ -249,9 +249,9 @@ pub const NO_TOOL: &str = "no_tool";
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
-    /// Which tool.
+    /// The name of the tool.
     pub tool_name: String,
-    /// With what.
+    /// The arguments of the call, whole.
     pub args: Json,
 }
 
@@ -278,7 +278,7 @@ pub struct ExitReason {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Telemetry {
-    /// Milliseconds.
+    /// How long the run took, in milliseconds.
     pub elapsed_ms: Option<u64>,
     /// Tokens that the model read.
     pub input_tokens: Option<u64>,
@@ -299,7 +299,7 @@ pub struct Telemetry {
 /// A question of the agent. It ends its run; the answer begins another.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct AskUser {
-    /// For people.
+    /// The question, in words for people.
     pub question: String,
     /// Answers to choose from; may be none.
     pub candidates: Vec<String>,
@@ -309,11 +309,11 @@ pub struct AskUser {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunComplete {
-    /// Why.
+    /// Why it ended, in a word.
     pub exit_reason: ExitReason,
     /// The answer, without the model's own tags.
     pub final_content: String,
-    /// Steps that ended.
+    /// How many of its steps have ended.
     pub total_turns: u32,
     /// Whether people should see it.
     pub visibility: Visibility,
@@ -334,7 +334,7 @@ pub struct Trouble {
     pub hint: Option<Hint>,
     /// The command, or what else was being done.
     pub context: Option<String>,
-    /// For developers.
+    /// Where in the runner it happened, for its developers.
     pub traceback: Option<String>,
     /// Whether people should see it.
     pub visibility: Visibility,
@@ -362,7 +362,7 @@ pub enum Severity {
     Error,
     /// It happened, and somebody should look at it.
     Warning,
-    /// Good to know.
+    /// Nothing is wrong; somebody may want to know.
     Info,
 }
 
@@ -372,9 +372,9 @@ pub enum Severity {
 pub enum Hint {
     /// The key, or the model's settings.
     CheckLlmConfig,
-    /// The network.
+    /// The network: a timeout, a name, a refused connection.
     Network,
-    /// The provider's limits.
+    /// The limits of the provider: quota or rate.
     QuotaExceeded,
 }
 
@@ -382,7 +382,7 @@ pub enum Hint {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryLoaded {
-    /// Messages in it.
+    /// How many messages it holds.
     pub message_count: u32,
 }
 
@@ -392,7 +392,7 @@ pub struct HistoryLoaded {
 pub struct LlmChanged {
     /// Its place in the list.
     pub index: u32,
-    /// Its name.
+    /// Its name, which lasts across restarts.
     pub name: String,
     /// Its name for people.
     pub display_name: String,
@@ -416,9 +416,9 @@ pub struct PetAttached {
 /// Words that are no step of a run.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct SystemMessage {
-    /// Markdown.
+    /// The words, in Markdown.
     pub content: String,
-    /// What they are.
+    /// Whether they answer a question beside the conversation.
     pub variant: Variant,
 }
 
@@ -428,7 +428,7 @@ pub struct SystemMessage {
 pub enum Variant {
     /// The answer to a question beside the conversation.
     SideQuestion,
-    /// Anything else.
+    /// Any other words of the runner itself.
     #[default]
     System,
 }
@@ -444,7 +444,7 @@ pub enum Exit {
     Exited,
     /// The limit of steps was reached.
     MaxTurns,
-    /// It was aborted.
+    /// The desktop has aborted it.
     Aborted,
     /// It was a command for the runner, not for the agent; not in the document.
     SlashCommand,

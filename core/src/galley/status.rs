@@ -19,7 +19,7 @@ pub struct Facts {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kept {
-    /// Nothing that lasts.
+    /// Nothing: what it was doing has ended with its runner.
     #[default]
     Idle,
     /// Its last run was completed, and somebody says so.
@@ -30,7 +30,7 @@ pub enum Kept {
     Archived,
 }
 
-/// A session's runner.
+/// What a host knows of a session's runner.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Runner {
     /// None, or one that left as it was told to.
@@ -38,7 +38,7 @@ pub enum Runner {
     Absent,
     /// Started, and not ready yet.
     Starting,
-    /// Ready.
+    /// It has said that it is ready.
     Ready,
     /// It could not be started, or ended by itself.
     Failed,
@@ -48,15 +48,15 @@ pub enum Runner {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Nothing goes on.
+    /// No run is open, and nothing is to be told.
     Idle,
-    /// Its runner starts.
+    /// Its runner is started, and not ready yet.
     Connecting,
     /// A run is open.
     Running,
     /// A run waits for an approval.
     WaitingApproval,
-    /// Its runner failed.
+    /// Its runner could not be started, or ended by itself.
     Error,
     /// Its last run was completed.
     Completed,

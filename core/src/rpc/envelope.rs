@@ -14,16 +14,16 @@ use super::{Id, Json, RpcError, code};
 pub enum Frame<'a> {
     /// `method` and `id`: wants exactly one answer.
     Request {
-        /// To be echoed.
+        /// The id that the answer has to carry, as it was written.
         id: Id,
-        /// The method.
+        /// The name of the method, whether it is known or not.
         method: Cow<'a, str>,
         /// The parameters, absent and null alike `None`.
         params: Option<&'a RawValue>,
     },
     /// `method` without `id`: never answered.
     Notification {
-        /// The method.
+        /// The name of the method, whether it is known or not.
         method: Cow<'a, str>,
         /// The parameters, absent and null alike `None`.
         params: Option<&'a RawValue>,
@@ -37,7 +37,7 @@ pub enum Frame<'a> {
     },
     /// An error that names no request: about a line of ours that the peer could not read. Only logged.
     Complaint(RpcError),
-    /// No valid envelope.
+    /// No valid envelope, and what can be said of it all the same.
     Malformed(Flaw),
 }
 

@@ -36,7 +36,7 @@ impl Id {
         json.filter(|json| json.get() == token).map(|json| Self(json.get().into()))
     }
 
-    /// The JSON token.
+    /// The JSON token, as it was written: `1`, `"1"` and `null` are three ids.
     #[must_use]
     pub const fn token(&self) -> &str {
         &self.0

@@ -24,7 +24,7 @@ impl Json {
         self.get().starts_with('{')
     }
 
-    /// The text.
+    /// The JSON as it was written.
     #[must_use]
     pub fn get(&self) -> &str {
         self.0.get()

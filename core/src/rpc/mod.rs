@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 pub struct RpcError {
     /// What kind of failure, see the constants of [`code`].
     pub code: i64,
-    /// For people.
+    /// The reason, for people.
     #[serde(default, deserialize_with = "or_default")]
     pub message: String,
     /// More, as the peer wrote it. May hold secrets: not for logs.
@@ -81,9 +81,9 @@ pub mod code {
     pub const INVALID_REQUEST: i64 = -32600;
     /// Unknown or unsupported method.
     pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// Wrong parameters.
+    /// The parameters of a known method cannot be taken.
     pub const INVALID_PARAMS: i64 = -32602;
-    /// Anything else.
+    /// Anything that has no code of its own.
     pub const INTERNAL_ERROR: i64 = -32603;
     /// The agent wants a login first.
     pub const AUTH_REQUIRED: i64 = -32000;

@@ -8,12 +8,12 @@ use serde_json::ser::Formatter;
 
 use super::{Id, Json, RpcError};
 
-/// Appends a request.
+/// Appends a request as one line without its end.
 pub fn request<P: Serialize + ?Sized>(buf: &mut Vec<u8>, number: u64, method: &str, params: &P) {
     append(buf, &Request { jsonrpc: VERSION, id: number, method, params });
 }
 
-/// Appends a notification.
+/// Appends a notification as one line without its end.
 pub fn notification<P: Serialize + ?Sized>(buf: &mut Vec<u8>, method: &str, params: &P) {
     append(buf, &Notification { jsonrpc: VERSION, method, params });
 }

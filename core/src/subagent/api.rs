@@ -66,7 +66,7 @@ impl Config {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// A new one.
+    /// A session that begins empty.
     #[default]
     New,
     /// This one, loaded or, where the agent only does that, resumed.
@@ -114,7 +114,7 @@ pub enum Command {
     Cancel,
     /// Answer a permission request.
     Answer {
-        /// Which.
+        /// The key of the question, from [`Event::PermissionAsked`].
         request: RequestKey,
         /// An offered option, or `cancelled`.
         outcome: PermissionOutcome,
@@ -129,7 +129,7 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// The child runs.
+    /// The child is there; nothing was said yet.
     Started(Peer),
     /// The handshake is done.
     Ready(Box<Ready>),
@@ -158,7 +158,7 @@ pub enum Event {
 /// A session that is open.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct SessionOpened {
-    /// Its id.
+    /// The id that the agent knows it by.
     pub session: SessionId,
     /// Its modes and options.
     pub state: SessionState,
@@ -168,20 +168,20 @@ pub struct SessionOpened {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
-    /// The request.
+    /// The key of the question.
     #[serde(skip)]
     pub request: RequestKey,
     /// The call that it was about.
     pub tool_call_id: String,
     /// Its title, if the agent gave one.
     pub title: Option<String>,
-    /// What was offered.
+    /// The options that the agent offered.
     pub options: Vec<PermissionOption>,
-    /// What was decided.
+    /// What it was answered with.
     pub decision: Verdict,
     /// The option that was chosen.
     pub option_id: Option<String>,
-    /// Who decided.
+    /// Whether a rule or a person has decided.
     pub by: By,
 }
 
@@ -191,7 +191,7 @@ pub struct Decision {
 pub enum Verdict {
     /// The tool may run.
     Allowed,
-    /// It may not.
+    /// The tool may not run.
     Rejected,
     /// No option was chosen.
     Cancelled,
@@ -203,7 +203,7 @@ pub enum Verdict {
 pub enum By {
     /// The policy of the run.
     Policy,
-    /// The application's user.
+    /// A person, by way of the application.
     User,
     /// Nobody: the turn was cancelled, or the agent gave the question up.
     Cancel,
@@ -213,7 +213,7 @@ pub enum By {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finished {
-    /// How it went.
+    /// How it went, in a word.
     pub outcome: Outcome,
     /// The agent's own word for the end of the turn.
     pub stop_reason: Option<String>,
@@ -245,7 +245,7 @@ pub struct Finished {
 pub struct Decisions {
     /// The tool could run.
     pub allowed: u64,
-    /// It could not.
+    /// The tool could not run: an option that rejects was chosen.
     pub rejected: u64,
     /// No option was chosen.
     pub cancelled: u64,
@@ -266,11 +266,11 @@ pub enum Outcome {
     MaxTokens,
     /// The agent will not.
     Refusal,
-    /// It was cancelled.
+    /// It was cancelled, by the application or the agent.
     Aborted,
     /// The agent stopped since something was not permitted; nobody had cancelled it.
     Rejected,
-    /// Anything else.
+    /// Anything else; the problem says what.
     Error,
 }
 

@@ -23,7 +23,7 @@ pub struct Provider {
     pub provider_name: String,
     /// The program; no shell is involved.
     pub command: String,
-    /// Its arguments.
+    /// The arguments of the program, each whole.
     #[serde(default)]
     pub args: Vec<String>,
     /// The workspace of every task, instead of the asker's. Relative to the folder we were started in.
@@ -62,14 +62,14 @@ const fn grace() -> u64 {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Permission {
-    /// No to everything.
+    /// An option that rejects is chosen, or nothing.
     #[default]
     Reject,
-    /// Yes to everything.
+    /// The first option that allows is chosen.
     Allow,
 }
 
-/// A task.
+/// A task for an agent, and what its asker wants of it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Task {
     /// What is to be done; only text is passed on.

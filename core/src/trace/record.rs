@@ -19,7 +19,7 @@ pub struct Header {
     pub format: u32,
     /// The channel that the machine speaks.
     pub channel: String,
-    /// Its role there.
+    /// Which side of the channel it is.
     pub role: String,
     /// The version of this crate that wrote the trace.
     pub version: String,
@@ -38,9 +38,9 @@ pub struct Record {
     pub at: Now,
     /// On which link, if on one.
     pub link: Option<LinkId>,
-    /// What it is.
+    /// Which kind of input or output it is.
     pub dir: Dir,
-    /// What it says.
+    /// What came or went.
     pub body: Body,
 }
 
@@ -66,7 +66,7 @@ pub enum Dir {
     Exit,
     /// Input: about the child's group; a [`Group`](crate::Group).
     Group,
-    /// Input: time passed.
+    /// Input: time passed, and nothing else happened.
     Tick,
     /// Input: hold events back, or go on; a bool.
     Hold,
@@ -82,7 +82,7 @@ pub enum Dir {
     Act,
     /// Output: a file to be stored.
     Store,
-    /// Output: an event.
+    /// Output: an event for the application.
     Event,
     /// Output: the machine is done.
     End,
@@ -99,7 +99,7 @@ impl Dir {
 /// What a record says.
 #[derive(Clone, Debug)]
 pub enum Body {
-    /// Nothing more.
+    /// Nothing beside its kind.
     Empty,
     /// Bytes that were read or written.
     Bytes(Vec<u8>),
@@ -143,7 +143,7 @@ impl Reader {
         Ok(Self { header, line: 1, clock })
     }
 
-    /// The header.
+    /// The header of the file: what was run, and when.
     #[must_use]
     pub const fn header(&self) -> &Header {
         &self.header

@@ -46,7 +46,7 @@ where
 /// How far to replay.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Until {
-    /// All of it.
+    /// To the end of the file.
     End,
     /// That line, and no further.
     Line(usize),
@@ -77,11 +77,11 @@ pub enum ReplayError {
     /// The machine did something else.
     #[error("line {line}: recorded {}, seen {}", Excerpt(expected, *at), Excerpt(seen, *at))]
     Changed {
-        /// Where.
+        /// The line of the file, from 1.
         line: usize,
         /// Characters of the two that agree before the first that does not.
         at: usize,
-        /// What was recorded.
+        /// What the file has there.
         expected: String,
         /// What the machine did.
         seen: String,
@@ -89,15 +89,15 @@ pub enum ReplayError {
     /// The machine did nothing.
     #[error("line {line}: recorded {}, seen nothing", Excerpt(expected, 0))]
     Missing {
-        /// Where.
+        /// The line of the file, from 1.
         line: usize,
-        /// What was recorded.
+        /// What the file has there.
         expected: String,
     },
     /// The machine did something that is not recorded.
     #[error("before line {line}: recorded nothing, seen {}", Excerpt(seen, 0))]
     Unexpected {
-        /// Before which line.
+        /// The line of the file before which it came, from 1.
         line: usize,
         /// What the machine did.
         seen: String,

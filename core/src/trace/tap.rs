@@ -35,7 +35,7 @@ pub struct Tapped<C> {
 pub struct Recording {
     /// The channel that the machine speaks.
     pub channel: String,
-    /// Its role there.
+    /// Which side of the channel it is.
     pub role: String,
     /// Byte strings that no line may show: what the config and the commands hold as a [`Secret`] is to be named
     /// here, for its way over the wire. Those of several lines are masked line by line; lines of less than four
@@ -64,7 +64,7 @@ struct Log<E> {
 }
 
 impl<M: Machine> Tap<M> {
-    /// The machine inside.
+    /// The machine that is recorded, to be looked at.
     pub const fn machine(&self) -> &M {
         &self.machine
     }

@@ -96,6 +96,7 @@ impl<M: Machine> Engine<M> {
     /// Goes on by one step: one read, write, accept or reaping of the round, or, when the last look found nothing, the
     /// deadline if it has come. While an event waits to be taken nothing is read, and only the deadline is served.
     pub fn turn(&mut self, round: &mut Round) {
+        // The one back-pressure: whoever does not take events is not read for.
         if self.has_told() {
             return self.tick_unread();
         }
@@ -110,6 +111,7 @@ impl<M: Machine> Engine<M> {
                 self.machine.handle(now, Input::Link(link, heard));
                 self.settle(now);
             } else {
+                // Nothing happened, so no time passed for the machine; what is waited for may still have changed.
                 self.settle(self.fed);
             }
         });
@@ -197,6 +199,7 @@ impl<M: Machine> Engine<M> {
     /// Nobody read meanwhile, and what waits for the peers' words must not run out because of that.
     fn absent_until(&mut self, now: Now) {
         let Some(since) = self.unread.replace(now) else { return };
+        // Told only if it could matter: two inputs for each event would cost more than the event.
         if now.mono.since(since.mono) >= AWAY || self.is_due(now) {
             // Time does not go back for the machine.
             let since = if since.mono < self.fed.mono { self.fed } else { since };

@@ -26,7 +26,7 @@ use crate::rpc::RpcError;
 pub struct Config {
     /// How to reach the client; our own stdio as a rule.
     pub open: Open,
-    /// Who we are.
+    /// Our name and version for the handshake, as the peer may show them. `None`: not sent.
     #[serde(default)]
     pub info: Option<Implementation>,
     /// What we offer. Requests for anything else are answered "method not found".
@@ -42,7 +42,7 @@ pub struct Config {
     /// what the client offers.
     #[serde(default)]
     pub greets_late: bool,
-    /// Sizes and counts.
+    /// Sizes and counts that bound what the peer can make us keep.
     #[serde(default)]
     pub limits: Limits,
     /// Steps of the teardown. Clients signal 100 ms after the end of our stdin: the flush must be done by then.
@@ -75,55 +75,55 @@ pub enum Command {
     Greet(Box<Greeting>),
     /// Answer a request of the client.
     Reply {
-        /// Which.
+        /// The key of the question, from [`Event::Requested`].
         request: RequestKey,
-        /// With what.
+        /// The kind that the request wants; any other is refused.
         reply: Reply,
     },
     /// Answer a request of the client with an error.
     Fail {
-        /// Which.
+        /// The key of the question, from [`Event::Requested`].
         request: RequestKey,
-        /// The error.
+        /// Its `code` and `message` are the peer's to read, and perhaps to show.
         error: RpcError,
     },
     /// A piece of text of a turn.
     Say {
-        /// Which turn.
+        /// A turn that has not ended.
         turn: TurnKey,
-        /// Answer or reasoning.
+        /// Whether it is the answer or the reasoning behind it.
         speaker: Speaker,
-        /// The text.
+        /// To be appended to what was said before, without anything between.
         text: String,
     },
     /// A piece of text of a session, in a turn or not.
     Tell {
-        /// Of which session.
+        /// A session that is open or being loaded.
         session: SessionId,
-        /// Whose.
+        /// Whose words they are.
         speaker: Speaker,
-        /// The text.
+        /// To be appended to what was said before, without anything between.
         text: String,
         /// Pieces of one id are one message.
         message: Option<Arc<str>>,
     },
     /// Any other update of a turn.
     Report {
-        /// Which turn.
+        /// A turn that has not ended.
         turn: TurnKey,
-        /// The update.
+        /// One of a kind that the client takes; any other is refused.
         update: Update,
     },
     /// An update outside of a turn: the history of a session that is being loaded, its commands, its title.
     Announce {
-        /// Of which session.
+        /// A session that is open or being loaded.
         session: SessionId,
-        /// The update.
+        /// One of a kind that the client takes; any other is refused.
         update: Update,
     },
     /// Ask for permission. Answered by [`Event::PermissionAnswered`].
     AskPermission {
-        /// Echoed.
+        /// Comes back with the answer.
         tag: Tag,
         /// In a turn, or in a session.
         of: Of,
@@ -134,33 +134,33 @@ pub enum Command {
     },
     /// Ask for a file, a terminal or the user. Answered by [`Event::Served`].
     Request {
-        /// Echoed.
+        /// Comes back with the answer.
         tag: Tag,
-        /// What is wanted.
+        /// Something that the client has offered.
         wanted: ServiceRequest,
     },
     /// Give a request of ours up (`$/cancel_request`). It is answered all the same.
     Withdraw {
-        /// The request's tag.
+        /// The tag of the request that is given up.
         tag: Tag,
     },
     /// End a turn. A cancelled one ends as cancelled, whatever is said here.
     EndTurn {
-        /// Which.
+        /// A turn that has not ended.
         turn: TurnKey,
         /// Why, and what it cost.
         stopped: Stopped,
     },
     /// End a turn with an error. A cancelled one ends as cancelled, as the protocol wants it.
     FailTurn {
-        /// Which.
+        /// A turn that has not ended.
         turn: TurnKey,
-        /// What went wrong.
+        /// What the prompt is answered with; the session goes on.
         error: RpcError,
     },
     /// A notification of an extension. Its method begins with `_`.
     Notify {
-        /// The method.
+        /// The name of the method, on the wire as it is here.
         method: String,
         /// Its parameters, an object.
         params: Json,
@@ -194,9 +194,9 @@ impl From<TurnKey> for Of {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Greeting {
-    /// Who we are.
+    /// Our name and version for the handshake, as the peer may show them. `None`: not sent.
     pub info: Option<Implementation>,
-    /// What we offer.
+    /// Everything that requests of the client are checked against.
     pub capabilities: AgentCapabilities,
     /// How to log in.
     pub auth_methods: Vec<AuthMethod>,
@@ -216,7 +216,7 @@ pub enum Reply {
     /// A session is open: the new one's id, or the old one's again. Options of a type that the client does not
     /// take are left out, here and wherever else options are given.
     SessionOpened {
-        /// Its id.
+        /// Its id: opaque to the client, and in use once.
         session: SessionId,
         /// Its modes and options.
         state: SessionState,
@@ -261,24 +261,24 @@ pub enum Event {
     Closed(Box<Closed<Fault>>),
 }
 
-/// A client.
+/// What a client said of itself in the handshake.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Initialized {
     /// The version that it asked for; 1 is spoken.
     pub protocol_version: u16,
-    /// Who it is.
+    /// Its name and version, if it gave them.
     pub client_info: Option<Implementation>,
-    /// What it offers.
+    /// What may be asked of it, and which updates it takes.
     pub capabilities: ClientCapabilities,
 }
 
 /// A request of the client.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Requested {
-    /// Names it.
+    /// Its key, until it is answered or withdrawn.
     pub request: RequestKey,
-    /// What is wanted.
+    /// What it asks for, checked against what we offer.
     pub wanted: Wanted,
 }
 
@@ -318,13 +318,13 @@ pub enum Wanted {
 /// A turn that begins.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Prompted {
-    /// Names it.
+    /// Its key, until it has ended.
     pub turn: TurnKey,
-    /// On which session.
+    /// The session that it belongs to; one turn at a time.
     pub session: SessionId,
     /// What the user says.
     pub prompt: Vec<ContentBlock>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }

@@ -18,6 +18,7 @@ use crate::rpc::{self, Id, RpcError, code, shown};
 
 impl Agent {
     pub(super) fn request(&mut self, id: Id, method: &str, params: Option<&RawValue>) {
+        // Another `initialize` counts until the first other request, as both official SDKs have it.
         if matches!(self.stage, Stage::Greeted) && method != method::INITIALIZE {
             self.stage = Stage::Serving;
         }
@@ -194,6 +195,7 @@ impl Agent {
             About::OldSession(session, _) => {
                 self.sessions.insert(session.clone(), Session::Loading);
             }
+            // The turn hears of it first, and can still end by itself.
             About::Close(session) => self.cancel(&session.clone()),
             About::NewSession | About::Sessions | About::Options | About::Extension | About::Other => {}
         }

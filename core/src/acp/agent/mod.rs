@@ -262,6 +262,7 @@ impl Agent {
                 self.flow = Flow::Crowded;
                 self.wire.tell(Event::Crowded);
             }
+            // Half, so that a client that reads slowly does not toggle it with each line.
             Flow::Crowded if unsent <= self.limits.unsent_soft / 2 => {
                 self.flow = Flow::Free;
                 self.wire.tell(Event::Drained);

@@ -95,6 +95,8 @@ impl Agent {
             }
             Command::FailTurn { turn, error } => {
                 let Turn { id, state, .. } = self.turn(turn)?;
+                // Aborting work makes it fail, and a client that cancelled must not be told of an error (ACP,
+                // prompt-turn).
                 if let TurnState::Cancelled = state {
                     return self
                         .act_on(now, Command::EndTurn { turn, stopped: StopReason::Cancelled.into() });

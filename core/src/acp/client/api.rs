@@ -26,7 +26,7 @@ use crate::rpc::RpcError;
 pub struct Config {
     /// How to reach the agent.
     pub open: Open,
-    /// Who we are.
+    /// Our name and version for the handshake, as the peer may show them. `None`: not sent.
     #[serde(default)]
     pub info: Option<Implementation>,
     /// What we offer. Requests for anything else are answered "method not found".
@@ -45,7 +45,7 @@ pub struct Config {
     /// How long the agent may take.
     #[serde(default)]
     pub timeouts: Timeouts,
-    /// Sizes and counts.
+    /// Sizes and counts that bound what the peer can make us keep.
     #[serde(default)]
     pub limits: Limits,
     /// Steps of the teardown.
@@ -150,19 +150,19 @@ impl Clock {
 pub enum Command {
     /// Log in by one of the agent's methods, but not by one of the type `terminal`: that is a program to run.
     Authenticate {
-        /// Echoed.
+        /// Comes back in [`Event::Answered`] or [`Event::Failed`].
         tag: Tag,
-        /// Its id.
+        /// The id of one of [`Ready::auth_methods`].
         method: String,
     },
-    /// Log out.
+    /// Log out of the agent. What becomes of the sessions that are open is the agent's to say.
     Logout {
-        /// Echoed.
+        /// Comes back in [`Event::Answered`] or [`Event::Failed`].
         tag: Tag,
     },
-    /// Open a session.
+    /// Open a session; [`Answer::SessionOpened`] has its id. The longest idle one gives way when there is no room.
     OpenSession {
-        /// Echoed.
+        /// Comes back in [`Event::Answered`] or [`Event::Failed`].
         tag: Tag,
         /// A new one or an old one.
         which: Which,
@@ -171,7 +171,7 @@ pub enum Command {
     },
     /// One page of the sessions that the agent knows.
     ListSessions {
-        /// Echoed.
+        /// Comes back in [`Event::Answered`] or [`Event::Failed`].
         tag: Tag,
         /// Only those of this workspace.
         cwd: Option<String>,
@@ -180,94 +180,94 @@ pub enum Command {
     },
     /// End a session and free what it holds.
     CloseSession {
-        /// Echoed.
+        /// Comes back in [`Event::Answered`] or [`Event::Failed`].
         tag: Tag,
-        /// Which.
+        /// A session that is open on this connection.
         session: SessionId,
     },
     /// Remove a session from the agent's list.
     DeleteSession {
-        /// Echoed.
+        /// Comes back in [`Event::Answered`] or [`Event::Failed`].
         tag: Tag,
-        /// Which.
+        /// A session that is open on this connection.
         session: SessionId,
     },
-    /// Choose a mode.
+    /// Put a session into one of the modes that it lists, at any time.
     SetMode {
-        /// Echoed.
+        /// Comes back in [`Event::Answered`] or [`Event::Failed`].
         tag: Tag,
-        /// Of this session.
+        /// A session that is open on this connection.
         session: SessionId,
-        /// The mode's id.
+        /// The id of one of the session's modes.
         mode: String,
     },
     /// Choose a model of an agent that has them beside its config options.
     SetModel {
-        /// Echoed.
+        /// Comes back in [`Event::Answered`] or [`Event::Failed`].
         tag: Tag,
-        /// Of this session.
+        /// A session that is open on this connection.
         session: SessionId,
-        /// The model's id.
+        /// The id of one of the session's models.
         model: String,
     },
-    /// Choose a setting.
+    /// Set one config option of a session, at any time. [`Answer::OptionSet`] has all of them.
     SetOption {
-        /// Echoed.
+        /// Comes back in [`Event::Answered`] or [`Event::Failed`].
         tag: Tag,
-        /// Of this session.
+        /// A session that is open on this connection.
         session: SessionId,
-        /// The setting's id.
+        /// The id of one of the session's config options.
         option: String,
-        /// Its value.
+        /// The id of one of its values, or on and off.
         value: ConfigValue,
     },
     /// Begin a turn. One at a time per session; it ends in exactly one [`Event::TurnEnded`].
     Prompt {
-        /// Echoed.
+        /// Comes back in [`Event::Answered`] or [`Event::Failed`].
         tag: Tag,
-        /// On this session.
+        /// A session that is open on this connection.
         session: SessionId,
-        /// What is said.
+        /// What the user says. One block that the agent does not take refuses the whole prompt.
         prompt: Vec<ContentBlock>,
     },
     /// Cancel the turn of a session. Its open permissions are answered `cancelled`. Harmless when repeated.
     Cancel {
-        /// On this session.
+        /// A session that is open on this connection.
         session: SessionId,
     },
     /// Answer a permission request.
     Answer {
-        /// Which.
+        /// The key of the question, from the event that brought it.
         request: RequestKey,
         /// An offered option, or `cancelled`.
         outcome: PermissionOutcome,
     },
     /// Answer any other request of the agent.
     Reply {
-        /// Which.
+        /// The key of the question, from the event that brought it.
         request: RequestKey,
         /// The result, an object.
         result: Json,
     },
     /// Answer a request of the agent with an error.
     Fail {
-        /// Which.
+        /// The key of the question, from the event that brought it.
         request: RequestKey,
-        /// The error.
+        /// Its `code` and `message` are the peer's to read, and perhaps to show.
         error: RpcError,
     },
     /// A request of an extension. Its method begins with `_`.
     Call {
-        /// Echoed.
+        /// Comes back in [`Event::Answered`] or [`Event::Failed`].
         tag: Tag,
-        /// The method.
+        /// The name of the method, on the wire as it is here.
         method: String,
         /// Its parameters, an object.
         params: Json,
     },
     /// A notification of an extension. Its method begins with `_`.
     Notify {
-        /// The method.
+        /// The name of the method, on the wire as it is here.
         method: String,
         /// Its parameters, an object.
         params: Json,
@@ -275,7 +275,7 @@ pub enum Command {
     /// Ask the agent to give a request up (`$/cancel_request`). It is answered all the same. For a prompt it is
     /// [`Command::Cancel`].
     Withdraw {
-        /// The request's tag.
+        /// The tag of the request that is given up.
         tag: Tag,
     },
     /// Leave: open questions are answered, open turns and requests fail, and the teardown begins at once.
@@ -288,7 +288,7 @@ pub enum Command {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Which {
-    /// A new one.
+    /// A session that begins empty.
     New,
     /// An old one whose history the agent replays.
     Load(SessionId),
@@ -318,7 +318,7 @@ pub enum Event {
     Notified(Box<Notified>),
     /// A request was answered.
     Answered(Tag, Box<Answer>),
-    /// A request failed.
+    /// A request of ours came to nothing.
     Failed(Tag, Box<Failure>),
     /// A turn is over.
     TurnEnded(Box<TurnEnded>),
@@ -336,9 +336,9 @@ pub enum Event {
 pub struct Ready {
     /// The version that is spoken: 1.
     pub protocol_version: u16,
-    /// Who it is.
+    /// Its name and version, if it gave them.
     pub agent_info: Option<Implementation>,
-    /// What it offers.
+    /// What may be asked of it. Everything else is refused here.
     pub capabilities: AgentCapabilities,
     /// How to log in. An empty list does not prove that no login is needed.
     pub auth_methods: Vec<AuthMethod>,
@@ -351,11 +351,11 @@ pub struct Ready {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Text {
-    /// Of which session.
+    /// The session that the agent names; also a subagent's own.
     pub session: SessionId,
-    /// Whose.
+    /// Whose words they are.
     pub speaker: Speaker,
-    /// When.
+    /// Whether it belongs to a turn, to history, or to neither.
     pub moment: Moment,
     /// The text. Pieces of one message are to be joined without anything between them.
     pub text: String,
@@ -380,32 +380,32 @@ pub enum Moment {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Updated {
-    /// Which.
+    /// The session that the agent names.
     pub session: SessionId,
-    /// When.
+    /// Whether it belongs to a turn, to history, or to neither.
     pub moment: Moment,
-    /// What.
+    /// The update, as far as it is understood.
     pub update: Update,
     /// The update as it was written: what a gateway passes on.
     #[serde(skip)]
     pub raw: Json,
 }
 
-/// A permission request.
+/// A permission request that waits for its answer.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct PermissionAsked {
-    /// Names it.
+    /// Its key, until it is answered or withdrawn.
     pub request: RequestKey,
-    /// What is asked.
+    /// The tool call, and the options to choose from.
     pub asked: PermissionRequest,
 }
 
 /// A request of the agent.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Requested {
-    /// Names it.
+    /// Its key, until it is answered or withdrawn.
     pub request: RequestKey,
-    /// What is wanted.
+    /// One of the things that were offered.
     pub wanted: ServiceRequest,
 }
 
@@ -413,13 +413,13 @@ pub struct Requested {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// Logged in.
+    /// The login is done; what failed for the lack of it may be asked again.
     Authenticated,
-    /// Logged out.
+    /// The agent has forgotten the login.
     LoggedOut,
     /// A session is open.
     SessionOpened {
-        /// Its id.
+        /// The id that everything about it goes by.
         session: SessionId,
         /// Its modes and options.
         state: SessionState,
@@ -474,7 +474,7 @@ pub enum Failure {
     /// The connection ended first.
     #[error("the connection ended")]
     Disconnected,
-    /// We left first.
+    /// We left before the answer came.
     #[error("shut down")]
     Shutdown,
 }
@@ -482,9 +482,9 @@ pub enum Failure {
 /// The end of a turn.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct TurnEnded {
-    /// Of which session.
+    /// The session that the agent names; also a subagent's own.
     pub session: SessionId,
-    /// The prompt's tag.
+    /// The tag that its [`Command::Prompt`] had.
     pub tag: Tag,
     /// How. All updates of the turn came before.
     pub end: Result<Stopped, Failure>,

@@ -174,6 +174,7 @@ impl Client {
             }
             Command::SetOption { tag, session, option, value } => {
                 offered(self.known(&session)?.options, "session config options")?;
+                // Absent for a select: agents from before there were other types do not know the field.
                 let kind = matches!(value, ConfigValue::Bool(_)).then_some("boolean");
                 let params =
                     Params { config_id: Some(&option), kind, value: Some(&value), ..Params::of(&session) };

@@ -118,6 +118,7 @@ impl Inbound {
 
 impl Client {
     pub(super) fn request(&mut self, id: Id, method: &str, params: Option<&RawValue>) {
+        // Which version is spoken, and what it may ask for, is not settled before the handshake.
         let refused = if matches!(self.stage, Stage::Initializing) {
             Some(RpcError::new(code::INVALID_REQUEST, "initialize is not answered yet"))
         } else if self.inbound.key_of(&id).is_some() {
@@ -327,6 +328,7 @@ impl Client {
         let Some(Question { id, what: What::Elicit(_) | What::Service }) = self.inbound.open.get(&key) else {
             return Err(Refused::Unknown);
         };
+        // One that is too long is refused, and the question stays open: it can be answered otherwise.
         self.wire.link.line_within(self.limits.line, |buf| match answer {
             Ok(result) => rpc::reply(buf, id, result),
             Err(error) => rpc::reply_error(buf, id, error),

@@ -130,6 +130,7 @@ impl Role for Client {
     }
 
     fn step(&mut self, now: Now, heard: Option<Heard<'_>>) {
+        // By bytes and not by messages: a line of many megabytes takes its time.
         if self.owes_us_nothing() || matches!(heard, Some(Heard::Bytes(_))) {
             self.quiet_since = self.wire.link.listened(now);
         }
@@ -198,6 +199,7 @@ impl Role for Client {
     }
 
     fn parting(&mut self, now: Now, cause: &Cause<Fault>) {
+        // Text before the ends of its turns, and both before the connection's.
         self.end_of_all_text();
         self.give_up_questions(|_| true);
         let why = if *cause == Cause::Left { Failure::Shutdown } else { Failure::Disconnected };

@@ -190,7 +190,7 @@ pub struct McpCapabilities {
     pub sse: bool,
 }
 
-/// Further session methods.
+/// The session methods of an agent beyond the baseline.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SessionCapabilities {

@@ -35,7 +35,7 @@ pub const PROTOCOL_VERSION: u16 = 1;
 pub struct SessionId(Arc<str>);
 
 impl SessionId {
-    /// The text.
+    /// The id as it stands on the wire.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -69,12 +69,12 @@ impl fmt::Display for SessionId {
 /// The name and version of a program.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Implementation {
-    /// For programs.
+    /// The name that programs know it by.
     pub name: String,
-    /// For people.
+    /// The name for people; without it, `name` is shown.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Any text.
+    /// The version, in whatever form it has.
     #[serde(default, deserialize_with = "or_default")]
     pub version: String,
 }
@@ -91,7 +91,7 @@ pub struct InitializeRequest {
     /// Who the client is.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub client_info: Option<Implementation>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -111,7 +111,7 @@ pub struct InitializeResponse {
     /// Who the agent is.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub agent_info: Option<Implementation>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -127,12 +127,12 @@ impl AuthMethod {
 /// A way to log in.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct AuthMethod {
-    /// For `authenticate`.
+    /// The id that `authenticate` takes.
     pub id: String,
-    /// For people.
+    /// The name for people.
     #[serde(default, deserialize_with = "or_default")]
     pub name: String,
-    /// For people.
+    /// What it is, for people.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// `terminal`: run the agent's command again, interactively. Absent or anything else: the agent does it.
@@ -149,7 +149,7 @@ pub struct AuthMethod {
     /// For `terminal`: variables to lay over the agent's environment.
     #[serde(default, deserialize_with = "or_null", skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -158,7 +158,7 @@ pub struct AuthMethod {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionSetup {
-    /// The workspace, absolute.
+    /// The absolute path of the workspace; relative paths of the session start there.
     pub cwd: String,
     /// MCP servers to connect to. Always written, even when empty: some agents insist.
     #[serde(default, deserialize_with = "or_null")]
@@ -169,7 +169,7 @@ pub struct SessionSetup {
     /// Instructions to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<SystemPrompt>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -214,7 +214,7 @@ impl SessionSetup {
 /// Instructions to the model.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct SystemPrompt {
-    /// `append` or `override`.
+    /// Where it goes: `append` to the agent's own, or `override` it.
     pub mode: String,
     /// Text blocks, at least one.
     pub content: Vec<ContentBlock>,
@@ -235,14 +235,14 @@ impl SystemPrompt {
     }
 }
 
-/// An MCP server.
+/// An MCP server for an agent to connect to (ACP, session-setup).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum McpServer {
     /// A child of the agent.
     Stdio(McpStdio),
-    /// Streamable HTTP.
+    /// One at a URL that speaks streamable HTTP.
     Http(McpHttp),
-    /// Server-sent events.
+    /// One at a URL that speaks server-sent events, which MCP has deprecated.
     Sse(McpHttp),
 }
 
@@ -260,11 +260,11 @@ impl McpServer {
 /// An MCP server that the agent starts.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct McpStdio {
-    /// Its name.
+    /// The name that people and the agent know it by.
     pub name: String,
-    /// The program, absolute.
+    /// The absolute path of the program.
     pub command: String,
-    /// Its arguments.
+    /// The arguments of the program, each whole.
     #[serde(default, deserialize_with = "or_null")]
     pub args: Vec<String>,
     /// Variables to lay over its environment.
@@ -275,9 +275,9 @@ pub struct McpStdio {
 /// An MCP server that is reached over HTTP.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct McpHttp {
-    /// Its name.
+    /// The name that people and the agent know it by.
     pub name: String,
-    /// Where it is.
+    /// The URL that the agent connects to.
     pub url: String,
     /// Headers of each request.
     #[serde(default, deserialize_with = "or_null")]
@@ -287,7 +287,7 @@ pub struct McpHttp {
 /// A header or a variable.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
-    /// Its name.
+    /// The name of the header or of the variable.
     pub name: String,
     /// Its value, a key or a token as often as not: only the peer is shown it.
     pub value: Secret<String>,
@@ -323,7 +323,7 @@ impl Serialize for McpServer {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionState {
-    /// Its modes.
+    /// The modes that it can be put into, where the agent has them.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub modes: Option<SessionModes>,
     /// Its models, where the agent has not moved them to the config options yet.
@@ -332,7 +332,7 @@ pub struct SessionState {
     /// Its config options, the most important first.
     #[serde(default, deserialize_with = "some_items", skip_serializing_if = "Option::is_none")]
     pub config_options: Option<Vec<ConfigOption>>,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -348,14 +348,14 @@ pub struct SessionModes {
     pub available_modes: Vec<SessionMode>,
 }
 
-/// A mode.
+/// One mode of a session.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct SessionMode {
-    /// For `session/set_mode`.
+    /// The id that `session/set_mode` takes.
     pub id: String,
-    /// For people.
+    /// The name for people.
     pub name: String,
-    /// For people.
+    /// What it is, for people.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
@@ -371,16 +371,16 @@ pub struct SessionModels {
     pub available_models: Vec<SessionModel>,
 }
 
-/// A model.
+/// One model of a session.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionModel {
-    /// For `session/set_model`.
+    /// The id that `session/set_model` takes.
     pub model_id: String,
-    /// For people.
+    /// The name for people.
     #[serde(default, deserialize_with = "or_default")]
     pub name: String,
-    /// For people.
+    /// What it is, for people.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
@@ -389,17 +389,17 @@ pub struct SessionModel {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigOption {
-    /// For `session/set_config_option`.
+    /// The id that `session/set_config_option` takes.
     pub id: String,
-    /// For people.
+    /// The name for people.
     pub name: String,
-    /// For people.
+    /// What it is, for people.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// `mode`, `model`, `model_config`, `thought_level`, or any other word; for display only.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
-    /// Its type.
+    /// Which values it can have.
     #[serde(rename = "type")]
     pub kind: ConfigKind,
     /// What it is set to.
@@ -415,7 +415,7 @@ pub struct ConfigOption {
 pub enum ConfigKind {
     /// One of several values.
     Select,
-    /// On or off.
+    /// On or off, for clients that say that they can show it.
     Boolean,
 }
 
@@ -423,7 +423,7 @@ pub enum ConfigKind {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ConfigValue {
-    /// On or off.
+    /// The value of an option that is on or off.
     Bool(bool),
     /// The id of a value.
     Id(String),
@@ -445,14 +445,14 @@ pub struct SessionList {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionInfo {
-    /// Its id.
+    /// The id to load or resume it by.
     pub session_id: SessionId,
-    /// Its workspace.
+    /// The absolute path of its workspace.
     pub cwd: String,
-    /// Further roots.
+    /// Absolute paths of its further roots.
     #[serde(default, deserialize_with = "items", skip_serializing_if = "Vec::is_empty")]
     pub additional_directories: Vec<String>,
-    /// Its title.
+    /// What it is about, for people, once the agent knows.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// When it last changed, ISO 8601.

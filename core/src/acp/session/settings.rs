@@ -48,9 +48,9 @@ pub enum Unsettable {
     /// It is on or off, and the word is neither.
     #[error("{option} is on or off, not {value}")]
     NotABool {
-        /// The option's id.
+        /// The id of the option that was meant.
         option: String,
-        /// What was wanted.
+        /// The word that was given for it.
         value: String,
     },
 }
@@ -63,7 +63,6 @@ enum Place<'a> {
 }
 
 impl Setting {
-    /// What is wanted.
     fn value(&self) -> &str {
         match self {
             Self::Mode(value) | Self::Model(value) | Self::Option(_, value) => value,

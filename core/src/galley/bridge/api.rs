@@ -29,7 +29,7 @@ pub struct Config {
     pub gated: Vec<String>,
     /// How long an approval is waited for before it is denied. 600 s.
     pub approval: Duration,
-    /// Bounds.
+    /// Sizes and counts that bound what the peer can make us keep.
     pub limits: Limits,
     /// The steps of leaving.
     pub graces: Graces,
@@ -80,29 +80,29 @@ pub enum Command {
     },
     /// The agent wants to call a tool. [`Event::Decided`] says whether it may: at once, where nobody is asked.
     CallTool {
-        /// The run.
+        /// The key of the run that is open.
         run: RunKey,
-        /// Comes back.
+        /// Comes back with [`Event::Decided`], and names the call.
         tag: Tag,
-        /// Which tool.
+        /// The name of the tool.
         tool: String,
-        /// With what.
+        /// The arguments of the call, whole.
         args: Json,
         /// Why it has to be asked, if it has to.
         reason: String,
     },
     /// A tool says something meanwhile.
     ToolSaid {
-        /// Of the call.
+        /// The tag that the call was announced with.
         tag: Tag,
-        /// For people.
+        /// What people may see of it.
         text: String,
     },
     /// A tool is done.
     EndTool {
-        /// Of the call.
+        /// The tag that the call was announced with.
         tag: Tag,
-        /// How it went.
+        /// Whether it did what it was asked to.
         status: ToolStatus,
         /// What came of it, whole.
         result: String,
@@ -111,14 +111,14 @@ pub enum Command {
     },
     /// A step is over, and another follows.
     EndTurn {
-        /// The run.
+        /// The key of the run that is open.
         run: RunKey,
         /// What the step was.
         turn: Box<Turn>,
     },
     /// The last step is over, and the run with it.
     EndRun {
-        /// The run.
+        /// The key of the run that is open.
         run: RunKey,
         /// What the step was.
         turn: Box<Turn>,
@@ -135,14 +135,14 @@ pub enum Command {
     LlmChanged(Box<LlmChanged>),
     /// What was asked for is done.
     Reply {
-        /// Of the request.
+        /// The key of the request, from the event that brought it.
         request: RequestKey,
         /// What came of it.
         reply: Reply,
     },
     /// What was asked for cannot be done.
     Fail {
-        /// Of the request.
+        /// The key of the request, from the event that brought it.
         request: RequestKey,
         /// Why, in a sentence.
         why: String,
@@ -154,7 +154,7 @@ pub enum Command {
 /// What a step was, beside its tools.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Turn {
-    /// What was done.
+    /// What was done, for people, in a line.
     pub summary: String,
     /// All that the model said, tags and all.
     pub content: String,
@@ -163,11 +163,11 @@ pub struct Turn {
 /// How a run ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RunEnd {
-    /// Why.
+    /// Why it ended, in the protocol's word.
     pub reason: ExitReason,
     /// The answer, without tags.
     pub final_content: String,
-    /// What it took.
+    /// Time, tokens and requests, as far as they are known.
     pub telemetry: Option<Telemetry>,
     /// What the agent wants to know before it goes on.
     pub question: Option<AskUser>,
@@ -178,7 +178,7 @@ pub struct RunEnd {
 pub enum Reply {
     /// So many messages were taken.
     HistoryLoaded(u32),
-    /// Another model answers.
+    /// Another model answers from here on.
     LlmSet,
     /// The history grew by so many entries.
     ToolsReinjected(u32),
@@ -228,9 +228,9 @@ pub enum Event {
 /// What the user said.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Prompt {
-    /// Its run.
+    /// The run that it has begun.
     pub run: RunKey,
-    /// The words.
+    /// What the user says.
     pub text: String,
     /// Pictures, as absolute paths. Opening them is the application's, and so is refusing them.
     pub images: Vec<String>,
@@ -246,7 +246,7 @@ pub enum Verdict {
     Free,
     /// It may: somebody said so.
     Allowed,
-    /// Somebody said no.
+    /// It may not: somebody said so.
     Denied,
     /// Somebody said what nobody understands, which is no.
     Unclear,
@@ -257,7 +257,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether it may.
+    /// Whether the tool may run.
     #[must_use]
     pub const fn allows(self) -> bool {
         matches!(self, Self::Free | Self::Allowed)

@@ -264,7 +264,6 @@ impl Bridge {
     }
 }
 
-/// What is written.
 impl Bridge {
     fn turn_start(&mut self, now: Now) {
         let Some(run) = &self.run else { return };

@@ -29,14 +29,14 @@ pub struct Config {
     pub raw: bool,
     /// How long things may take.
     pub timeouts: Timeouts,
-    /// Bounds.
+    /// Sizes and counts that bound what the peer can make us keep.
     pub limits: Limits,
     /// The steps of leaving.
     pub graces: Graces,
 }
 
 impl Config {
-    /// With all defaults.
+    /// With no rules, and the timeouts, limits and graces of the defaults.
     #[must_use]
     pub fn new(open: Open) -> Self {
         Self {
@@ -134,25 +134,25 @@ pub enum Command {
     /// Says something to the agent, which begins a run; [`Event::RunEnded`] brings the tag back. A message that
     /// begins with `/btw` is a question beside the conversation: no run, at any time.
     Say {
-        /// Of the run.
+        /// Comes back in [`Event::RunEnded`].
         tag: Tag,
-        /// What.
+        /// The words and pictures of the user.
         message: Box<Message>,
     },
     /// Answers the agent's [`Event::Asked`], which begins a run as well.
     Reply {
-        /// Of the run.
+        /// Comes back in [`Event::RunEnded`].
         tag: Tag,
-        /// The words.
+        /// What the user says.
         text: String,
-        /// See [`Message`].
+        /// As in a [`Message`].
         absolute_turn_index: Option<u64>,
     },
-    /// Decides an approval.
+    /// Answers an [`Event::ApprovalAsked`]; the runner waits for it.
     Decide {
-        /// Of [`Event::ApprovalAsked`].
+        /// The `approval_id` of an [`Event::ApprovalAsked`].
         approval: String,
-        /// How.
+        /// What the person, or a rule, has decided.
         decision: Decision,
     },
     /// Ends the run that goes on.
@@ -161,7 +161,7 @@ pub enum Command {
     LoadHistory {
         /// Comes back with [`Event::Done`].
         tag: Tag,
-        /// In order.
+        /// The whole conversation, the oldest message first.
         messages: Vec<HistoryMessage>,
     },
     /// Replaces the rules, from the next tool call on.
@@ -193,10 +193,10 @@ pub enum Command {
     Stop,
 }
 
-/// Something to say.
+/// What a user says to the agent.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// The words.
+    /// What the user says.
     pub text: String,
     /// Pictures, as absolute paths.
     pub images: Vec<String>,
@@ -207,7 +207,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Words.
+    /// Words alone, for people to see.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
@@ -270,7 +270,7 @@ pub enum Event {
 /// A piece of the answer, the model's own tags included.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Progress {
-    /// To be appended.
+    /// Text to be appended to what came before.
     pub delta: String,
     /// Whether it came while a run was open. The last pieces of an answer often come behind its end.
     pub in_run: bool,
@@ -301,9 +301,9 @@ pub struct RunEnded {
     pub reason: Option<ExitReason>,
     /// The answer, without the model's own tags.
     pub final_content: String,
-    /// Steps that ended.
+    /// How many of its steps have ended.
     pub total_turns: u32,
-    /// What it took.
+    /// Time, tokens and requests, as far as they are known.
     pub telemetry: Option<Telemetry>,
 }
 
@@ -327,18 +327,18 @@ pub enum Failure {
     /// The runner is gone.
     #[error("the runner is gone")]
     Disconnected,
-    /// We ended it.
+    /// It was ended by [`Command::Close`] or [`Command::Stop`].
     #[error("the runner was ended")]
     Shutdown,
 }
 
-/// What was done.
+/// What came of a command that has an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Done {
     /// That many messages were taken.
     HistoryLoaded(u32),
-    /// Another model answers.
+    /// Another model answers from here on.
     LlmSet,
     /// The history grew by that many entries.
     ToolsReinjected(u32),

@@ -14,7 +14,7 @@ use crate::machine::{Refused, Tag};
 /// Where the runner stands.
 #[derive(Debug)]
 pub(super) enum Run {
-    /// Between runs.
+    /// No run is open.
     Idle,
     /// A run is open.
     Open(Open),
@@ -95,7 +95,6 @@ impl Approvals {
         self.0.remove_entry(&id).map(|(id, _)| id)
     }
 
-    /// Takes out any.
     pub(super) fn pop(&mut self) -> Option<String> {
         self.0.pop_first().map(|(id, _)| id)
     }
