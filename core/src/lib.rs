@@ -15,8 +15,8 @@
 //!
 //! # Where to start reading
 //!
-//! [`machine`] is the contract. `role.rs` is what all machines around one link have in common, and then any channel: they
-//! are all alike. A channel's page draws its states, shows its lines, and names its limits and what it leaves out.
+//! [`machine`] is the contract. `role.rs` is what all machines around one link have in common, then [`session`], and then
+//! any channel: they are all alike. A channel's page draws its states, shows its lines, and names its limits and what it leaves out.
 //! `PROTOCOLS.md`, at the top of the project, names the documents behind them.
 //!
 //! | floor | modules |
@@ -25,6 +25,7 @@
 //! | one link | [`link`]: its life and the ladder of its end. [`lines`]: bytes to lines. [`rpc`]: lines to JSON-RPC. `role.rs`: the order of a step |
 //! | many links | [`nest`]: machines made of machines, and a listener with its connections |
 //! | channels | below |
+//! | one vocabulary | [`session`]: what a session of any channel tells and takes; the first source is an ACP agent |
 //! | what is made of them | [`subagent`]: one task. [`chat`]: one conversation that others can attach to. [`check`]: whether an agent can be used |
 //! | beside them | [`discovery`]: which agents there are. [`place`] and [`trust`]: whom a socket and a path may be trusted to. [`problem`]: why something came to nothing, as data. [`trace`]: record and replay |
 //!

@@ -28,7 +28,7 @@ use crate::closed::{Cause, Closed};
 use crate::machine::{Deadline, Input, Machine, Now, Output, Outputs, Refused, Tag};
 use crate::rpc::{RpcError, code};
 
-/// See [the module](self).
+/// An ACP agent as a source of sessions: a [`Client`], told in the words of [the vocabulary](super).
 #[derive(Debug)]
 pub struct Source {
     client: Client,
