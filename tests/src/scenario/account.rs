@@ -52,7 +52,7 @@ impl Account {
         });
         let lines = events.chain(links).chain(self.asides.iter().cloned());
         let dir = dir.to_string_lossy().into_owned();
-        lines.map(|line| shorten(line.replace(&dir, "DIR"))).collect()
+        lines.map(|line| shorten(without_times(&line.replace(&dir, "DIR")))).collect()
     }
 
     fn hear(&mut self, input: Input<'_>) {
@@ -230,3 +230,11 @@ impl<M: Machine<Event: Serialize>> Machine for Noted<M> {
 
 /// How long a busy application takes.
 const MOMENT: Duration = Duration::from_millis(1);
+
+/// The stages have clocks of their own.
+fn without_times(line: &str) -> String {
+    const NAME: &str = "\"timestamp\":\"";
+    let mut parts = line.split(NAME);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + NAME + part.find('"').map_or(part, |end| &part[end..]))
+}
