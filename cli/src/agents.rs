@@ -24,7 +24,7 @@ pub(crate) fn run(verb: &Agent, global: Global, notes: &Notes) -> Result<ExitCod
             let found = find::look(registry.as_deref())?;
             return Ok(list(&found.report, *verbose, (*lang).into(), format, notes));
         }
-        Agent::Check(args) => return Ok(check::run(args, global, notes)),
+        Agent::Check(args) => return check::run(args, global, notes),
         Agent::Show { id } => return show(id, format),
         Agent::Add { id, name, command } => add(id, name.as_deref(), command)?,
         Agent::Remove { id } => remove(id)?,

@@ -327,6 +327,8 @@ pub(crate) struct Check {
     /// Give it a task as well
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
+    #[command(flatten)]
+    pub(crate) environment: Environment,
     /// For the handshake: a slow start is not a broken agent
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) init_timeout: Duration,

@@ -11,6 +11,7 @@ use agentline_blocking::Driver;
 use agentline_core::acp::client::Timeouts;
 use agentline_core::check::{passed, plan};
 use agentline_core::discovery::{Environment, inherited};
+use agentline_core::subagent::env::{Scrubbed, scrub};
 use agentline_core::subagent::{Command, Event, Outcome, Run};
 use agentline_core::trace::Masks;
 use agentline_core::{SpawnSpec, Stderr};
@@ -20,17 +21,21 @@ use crate::args::{Check, Format, Global};
 use crate::failure::Advice;
 use crate::find;
 use crate::guard;
-use crate::output::{Json, News, Notes, Out, Screen, Sink, line};
+use crate::output::{Json, News, Notes, Out, Screen, Sink, Start, line};
 use crate::plan::{self, DEMO};
-use crate::prompt::usage;
+use crate::prompt::{self, Variables, usage};
 use crate::scratch::Scratch;
 use crate::signals::Signals;
 use crate::words::check::{self, Line};
-use crate::words::{Ended, Kind, Language, Odd, Phase, Problem, Subject, Verb, problem};
+use crate::words::{Ended, Kind, Language, Odd, Phase, Problem, Verb};
 
 /// Checks it. Whatever keeps the agent from being used is a result, and so is a signal.
-pub(crate) fn run(args: &Check, global: Global, notes: &Notes) -> ExitCode {
-    let chosen = choose(args);
+pub(crate) fn run(args: &Check, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
+    let variables = prompt::variables(&args.environment)?;
+    if !global.quiet {
+        variables.warn(notes);
+    }
+    let chosen = choose(args, variables);
     let mut sheet = Sheet::new(global.format(), args.lang.into(), chosen.as_ref().ok(), notes);
     let done = chosen.and_then(|mut agent| {
         let inside = agent.id.clone().map_or_else(|| agent.spec.program.clone(), OsString::from);
@@ -41,7 +46,7 @@ pub(crate) fn run(args: &Check, global: Global, notes: &Notes) -> ExitCode {
     if let Err(problem) = done {
         sheet.end(&Ended::nothing(Outcome::Error, Some(problem)));
     }
-    sheet.exit_code()
+    Ok(sheet.exit_code())
 }
 
 /// Starts the agent in a folder of its own. When this returns, both are gone.
@@ -93,60 +98,62 @@ const LEAVE: Duration = Duration::from_millis(500);
 struct Agent {
     id: Option<String>,
     spec: SpawnSpec,
-    /// What its manifest says that nobody may be shown.
+    /// Names of variables that it does not get.
+    withheld: Vec<String>,
+    /// What nobody may be shown of what it is given.
     masks: Rc<Masks>,
 }
 
-/// The agent that is meant, as the hub would start it. One that is switched off can be checked all the same.
-fn choose(args: &Check) -> Result<Agent, Problem> {
-    let ours = inherited(std::env::vars_os());
-    match (args.id.as_deref(), &*args.command) {
-        (Some(DEMO), _) => Ok(Agent {
-            id: Some(DEMO.into()),
-            spec: spec(plan::ourselves()?, &["demo-agent".into()], ours),
-            masks: Rc::default(),
-        }),
-        (Some(id), _) => installed(id, ours),
-        (None, [program, args @ ..]) => {
-            Ok(Agent { id: None, spec: spec(absolute(program)?, args, ours), masks: Rc::default() })
+/// The agent that is meant, with the environment that a run gives it and what is remembered for it. One that is
+/// switched off can be checked all the same.
+fn choose(args: &Check, variables: Variables) -> Result<Agent, Problem> {
+    let Scrubbed { env, withheld } = scrub(std::env::vars_os(), []);
+    let mut env: Environment = env.into_iter().collect();
+    let mut secrets: Vec<_> = variables.secrets().collect();
+    let id = args.id.as_deref();
+    let (id, program, words) = match (id, &*args.command) {
+        (Some(DEMO), _) => (Some(DEMO.to_owned()), plan::ourselves()?, vec!["demo-agent".to_owned()]),
+        (Some(id), _) => {
+            let found = find::look(None)?;
+            let agent = found.agent(id)?;
+            let launch = found.launch(agent)?;
+            env = launch.environment(env);
+            found.discovery.settings.lay_over(&agent.id, &mut env, &inherited(std::env::vars_os()));
+            secrets.extend(plan::secrets_of(launch));
+            (Some(agent.id.clone()), launch.found.program.clone().into(), launch.args.clone())
         }
-        (None, []) => Err(usage("no agent")),
+        (None, [program, words @ ..]) => (None, absolute(program)?.into(), words.to_vec()),
+        (None, []) => return Err(usage("no agent")),
+    };
+    let Variables { given, removed, .. } = variables;
+    for name in &removed {
+        env.remove(name);
     }
-}
-
-fn installed(id: &str, ours: Environment) -> Result<Agent, Problem> {
-    let found = find::look(None)?;
-    let agent = found.agent(id)?;
-    let launch = found.launch(agent)?;
-    let mut env = launch.environment(ours.clone());
-    found.discovery.settings.lay_over(&agent.id, &mut env, &ours);
-    let masks = Rc::new(Masks::new(&plan::secrets_of(launch)));
-    Ok(Agent { id: Some(agent.id.clone()), spec: spec(&launch.found.program, &launch.args, env), masks })
-}
-
-fn spec(program: impl Into<OsString>, args: &[String], env: Environment) -> SpawnSpec {
-    SpawnSpec {
-        program: program.into(),
-        args: args.iter().map(OsString::from).collect(),
+    env.extend(given.into_iter().map(|(name, value)| (name, value.into())));
+    let withheld = withheld.iter().filter(|name| !env.contains_key(*name));
+    let withheld = withheld.map(|name| name.to_string_lossy().into_owned()).collect();
+    let spec = SpawnSpec {
+        program,
+        args: words.iter().map(OsString::from).collect(),
         env: env.into_iter().collect(),
         stderr: Stderr::Pipe,
         ..SpawnSpec::default()
-    }
+    };
+    Ok(Agent { id, spec, withheld, masks: Rc::new(Masks::new(&secrets)) })
 }
 
 /// What is printed, in either form, and the exit code that follows from it.
 struct Sheet<'a> {
     form: Form,
     notes: &'a Notes,
-    command: Vec<String>,
+    advice: Advice,
     odd: Odd,
-    masks: Rc<Masks>,
     /// Of the result, once that is printed.
     code: Option<u8>,
 }
 
 enum Form {
-    Lines(Out, Language),
+    Lines(Out, Box<check::Lines>),
     Objects {
         json: Json,
         id: Option<String>,
@@ -161,24 +168,28 @@ impl<'a> Sheet<'a> {
             let argv = std::iter::once(&agent.spec.program).chain(&agent.spec.args);
             argv.map(|word| agent.masks.text(&word.to_string_lossy()).into_owned()).collect()
         };
-        let masks = agent.map(|agent| Rc::clone(&agent.masks)).unwrap_or_default();
-        let advice = Advice { masks: Rc::clone(&masks), ..Advice::default() };
+        let start = Start {
+            command: agent.map(argv),
+            withheld: agent.map(|agent| agent.withheld.clone()).unwrap_or_default(),
+            name: "the agent".into(),
+            ..Start::default()
+        };
+        let advice = Advice {
+            start,
+            verb: Verb::Check,
+            masks: agent.map(|agent| Rc::clone(&agent.masks)).unwrap_or_default(),
+            words: std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),
+            ..Advice::default()
+        };
         let form = match format {
-            Format::Text => Form::Lines(Out::default(), language),
+            Format::Text => Form::Lines(Out::default(), Box::new(check::Lines::new(language))),
             Format::Json => Form::Objects {
                 json: Json::new(notes.clone(), true, &advice),
                 id: agent.and_then(|agent| agent.id.clone()),
                 first: true,
             },
         };
-        Self {
-            form,
-            notes,
-            command: agent.map(argv).unwrap_or_default(),
-            odd: Odd::default(),
-            masks,
-            code: None,
-        }
+        Self { form, notes, advice, odd: Odd::default(), code: None }
     }
 
     /// Prints what happened. Nothing follows the result.
@@ -186,16 +197,14 @@ impl<'a> Sheet<'a> {
         match (event, &mut self.form) {
             _ if self.code.is_some() => {}
             (Event::Finished(finished), _) => {
-                let about = Subject { name: "the agent", command: &self.command, verb: Verb::Check };
-                let problem =
-                    finished.error.as_ref().map(|failed| problem(failed, about).masked(&self.masks));
-                self.end(&Ended { finished: *finished, problem, unasked: false });
+                let ended = self.advice.ended(*finished);
+                self.end(&ended);
             }
             (Event::Noticed(notice), Form::Lines(..)) => self.odd.add(&notice),
-            (event, Form::Lines(out, language)) => out.write(&check::text(&event, *language)),
+            (event, Form::Lines(out, lines)) => out.write(&lines.told(&event)),
             (Event::Ready(ready), Form::Objects { json, id, first }) => {
-                let said = Line::check(id.as_deref(), &self.command, &ready);
-                json.write(&line(&said, std::mem::take(first)));
+                let command = self.advice.start.command.as_deref().unwrap_or_default();
+                json.write(&line(&Line::check(id.as_deref(), command, &ready), std::mem::take(first)));
             }
             (Event::Noticed(notice), Form::Objects { json, first, .. }) => {
                 json.noticed(&notice, std::mem::take(first));
@@ -214,11 +223,11 @@ impl<'a> Sheet<'a> {
         });
         let odd = self.odd.take();
         match &mut self.form {
-            Form::Lines(out, language) => {
-                out.write(&check::ended(&ended.finished, *language));
+            Form::Lines(out, lines) => {
+                out.write(&lines.ended(&ended.finished));
                 if out.flush().is_ok() {
-                    let failure = check::failure(ended, &self.command, *language);
-                    let odd = odd.map(|text| self.masks.text(&text).into_owned());
+                    let failure = lines.failure(ended, &self.advice);
+                    let odd = odd.map(|text| self.advice.masks.text(&text).into_owned());
                     odd.into_iter().chain(failure).for_each(|text| self.notes.line(&text));
                 }
             }

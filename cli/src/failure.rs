@@ -1,8 +1,10 @@
 //! What went wrong, in the words of this command line: the cause, and a line that can be pasted.
 
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::rc::Rc;
 
+use agentline_core::subagent::env::is_marker;
 use agentline_core::subagent::{By, Decision, Finished, Verdict};
 use agentline_core::trace::Masks;
 
@@ -26,6 +28,8 @@ pub(crate) struct Advice {
     pub(crate) policy: &'static str,
     /// Nobody chose that policy: there was nobody to ask.
     pub(crate) by_default: bool,
+    /// Somebody chose to have things refused: what ran without asking is worth a word.
+    pub(crate) guards: bool,
     /// All that the agent writes to standard error is wanted.
     pub(crate) verbose: bool,
     /// What nobody may be shown.
@@ -88,9 +92,8 @@ impl Advice {
                 let _ = write!(text, "\n  {head}{}", In(paint.dim, plain(line)));
             }
         }
-        let names = self.missed(problem);
-        if !names.is_empty() {
-            let _ = write!(text, "\n  withheld from the agent, by name: {}", names.join(", "));
+        for line in self.withheld(problem) {
+            let _ = write!(text, "\n  {line}");
         }
         if let Some(hint) = &problem.hint {
             let _ = write!(text, "\n  try: {}", plain(hint));
@@ -117,6 +120,19 @@ impl Advice {
         Some(["agentline run ask".into(), other])
     }
 
+    /// What was withheld and may be the reason: what the agent may have missed, and for a login what marks the programs
+    /// of an agent around us, of which none is needed.
+    pub(crate) fn withheld(&self, problem: &Problem) -> Vec<String> {
+        let marks = || self.start.withheld.iter().map(String::as_str).filter(|name| is_mark(name));
+        let marks: Vec<&str> = if problem.kind == Kind::NeedsLogin { marks().collect() } else { Vec::new() };
+        let lines = [
+            ("withheld from the agent, by name", self.missed(problem)),
+            ("withheld as marks of the agent that we run in", marks),
+        ];
+        let said = lines.into_iter().filter(|(_, names)| !names.is_empty());
+        said.map(|(what, names)| format!("{what}: {}", names.join(", "))).collect()
+    }
+
     /// The withheld variables that the agent may have missed: those it names, or for a login all of them.
     fn missed(&self, problem: &Problem) -> Vec<&str> {
         let before_the_turn =
@@ -127,15 +143,16 @@ impl Advice {
         }
         let said = [Some(&problem.message), problem.stderr_tail.as_ref()];
         let names = |name: &&str| said.into_iter().flatten().any(|text| text.contains(*name));
-        let all =
-            || self.start.withheld.iter().map(String::as_str).filter(|name| !name.starts_with("AGENTLINE_"));
+        let is_theirs = |name: &&str| !name.starts_with("AGENTLINE_") && !is_mark(name);
+        let all = || self.start.withheld.iter().map(String::as_str).filter(is_theirs);
         let named: Vec<&str> = all().filter(names).collect();
         if named.is_empty() && login { all().collect() } else { named }
     }
 
     /// This command line again, passing these variables on.
     fn again_with(&self, names: &[&str]) -> String {
-        let verb = self.words.iter().position(|word| word == "run" || word == "chat").map_or(0, |at| at + 1);
+        let is_verb = |word: &String| matches!(&**word, "run" | "chat" | "check");
+        let verb = self.words.iter().position(is_verb).map_or(0, |at| at + 1);
         let (before, after) = self.words.split_at(verb);
         let given = names.iter().flat_map(|name| ["-e", name]);
         let before = std::iter::once("agentline").chain(before.iter().map(String::as_str));
@@ -143,6 +160,11 @@ impl Advice {
         // First masked, then quoted: quotes spell a secret in yet another way.
         words.map(|word| quoted(&self.masks.text(word))).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// Whether a variable of that name marks the programs of an agent.
+fn is_mark(name: &str) -> bool {
+    is_marker(OsStr::new(name))
 }
 
 /// A word for a shell, in double quotes where that is enough.
@@ -213,6 +235,19 @@ mod tests {
         );
         let text = told(&advice(&[]), login().hint("log in by hand"));
         assert!(text.ends_with("\n  try: log in by hand"), "{text}");
+    }
+
+    #[test]
+    fn d8_marks_of_an_agent_around_us_are_told_but_never_passed_on() {
+        let login = Problem::new(Phase::Session, Kind::NeedsLogin, "the agent wants a login: who are you?");
+        let text = told(&advice(&["A_KEY", "CLAUDECODE", "GEMINI_CLI"]), login);
+        assert!(
+            text.ends_with(
+                "\n  withheld from the agent, by name: A_KEY\n  withheld as marks of the agent that we run in: \
+                 CLAUDECODE, GEMINI_CLI\n  try: agentline run -e A_KEY \"fix it\" -- ./my-agent --acp"
+            ),
+            "{text}"
+        );
     }
 
     #[test]

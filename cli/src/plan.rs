@@ -267,6 +267,11 @@ pub(crate) const fn about(permission: Option<Permission>) -> &'static str {
     }
 }
 
+/// Whether somebody chose to have permissions refused.
+pub(crate) const fn guards(permission: Option<Permission>) -> bool {
+    matches!(permission, Some(Permission::Reject | Permission::Fail))
+}
+
 /// The variable by which a program knows that an agent started it, and which.
 pub(crate) const INSIDE: &str = "AGENTLINE_INSIDE";
 /// The id of the demo agent.

@@ -19,7 +19,7 @@ use crate::driver::{Driver, Handle};
 use crate::failure::Advice;
 use crate::guard;
 use crate::output::{Json, News, Notes, Screen, Sink, Start, Text};
-use crate::plan::{Plan, Task, about};
+use crate::plan::{self, Plan, Task, about};
 use crate::show::Show;
 use crate::signals::{self, Ask};
 use crate::trace::Trace;
@@ -48,6 +48,7 @@ pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<Exi
         start: start.clone(),
         policy: about(args.permission),
         by_default: args.permission.is_none(),
+        guards: plan::guards(args.permission),
         verbose: args.child.verbose,
         masks,
         words: std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),

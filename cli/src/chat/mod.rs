@@ -127,6 +127,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         start: start.clone(),
         policy: plan::about(args.permission),
         by_default: args.permission.is_none(),
+        guards: plan::guards(args.permission),
         verbose: args.child.verbose,
         masks,
         words: std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),

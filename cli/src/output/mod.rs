@@ -19,8 +19,8 @@ pub(crate) use out::{EXPIRED, Out, print, unwritten};
 pub(crate) use page::{Foot, Page};
 pub(crate) use paint::{In, Paint, span, table};
 pub(crate) use sink::{News, Settled, Sink, Stream};
-pub(crate) use text::Text;
-pub(crate) use tools::{Tools, label, merge};
+pub(crate) use text::{Text, ran_unasked};
+pub(crate) use tools::{Ended as EndedTool, Tools, label, merge};
 
 use std::io;
 use std::time::Duration;

@@ -273,6 +273,11 @@ impl Text {
         if finished.permissions.is_empty() {
             parts.push("nothing asked".into());
         }
+        if let unasked @ 1.. = self.tools.ran_unasked()
+            && self.advice.guards
+        {
+            parts.push(ran_unasked(unasked));
+        }
         for (verdict, word) in [
             (Verdict::Allowed, "allowed"),
             (Verdict::Rejected, "rejected"),
@@ -406,6 +411,11 @@ impl Screen for Text {
     fn is_full(&self) -> bool {
         self.out.is_large()
     }
+}
+
+/// What a policy that refuses has not stopped, since nobody was asked.
+pub(crate) fn ran_unasked(count: usize) -> String {
+    format!("ran {count} tool{} without asking", if count == 1 { "" } else { "s" })
 }
 
 /// The parts on one line where they fit, else one below the other.

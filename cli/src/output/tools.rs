@@ -1,6 +1,6 @@
 //! Tool calls as they are known so far: news about them tell only what changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use agentline_core::acp::Update;
@@ -15,6 +15,10 @@ pub(crate) struct Tools {
     open: BTreeMap<String, Open>,
     /// How many there were.
     pub(crate) count: usize,
+    /// How many have ended and were never asked about.
+    unasked: usize,
+    /// The calls that were asked about before they were known.
+    asked: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -22,6 +26,8 @@ struct Open {
     call: ToolCallUpdate,
     /// When it began to run, as far as the agent says so.
     since: Instant,
+    /// Somebody was asked about it.
+    asked: bool,
     /// It may not run: that it failed is no news.
     refused: bool,
     /// Why it failed, as far as the agent says so.
@@ -58,10 +64,9 @@ impl Tools {
         if self.open.len() >= MOST {
             self.open.pop_first();
         }
-        self.open.insert(
-            news.tool_call_id.clone(),
-            Open { call: news, since: Instant::now(), refused: false, why },
-        );
+        let id = news.tool_call_id.clone();
+        let asked = self.asked.remove(&id);
+        self.open.insert(id, Open { call: news, since: Instant::now(), asked, refused: false, why });
         true
     }
 
@@ -93,14 +98,24 @@ impl Tools {
     pub(crate) fn decided(&mut self, id: &str, allowed: bool) {
         if let Some(open) = self.open.get_mut(id) {
             open.since = Instant::now();
+            open.asked = true;
             open.refused = !allowed;
+        } else if self.asked.len() < MOST {
+            self.asked.insert(id.to_owned());
         }
+    }
+
+    /// How many calls ran that nobody was asked about.
+    pub(crate) fn ran_unasked(&self) -> usize {
+        let runs = |open: &&Open| !open.asked && open.call.status == Some(ToolStatus::InProgress);
+        self.unasked + self.open.values().filter(runs).count()
     }
 
     /// Takes a call out when it has ended.
     pub(crate) fn ended(&mut self, id: &str) -> Option<Ended> {
         let status = self.get(id)?.status.filter(|status| status.is_final())?;
-        let Open { call, since, refused, why } = self.open.remove(id)?;
+        let Open { call, since, asked, refused, why } = self.open.remove(id)?;
+        self.unasked += usize::from(!asked);
         let failed = status == ToolStatus::Failed;
         Some(Ended { label: label(&call), failed, refused, why, took: since.elapsed() })
     }
@@ -227,6 +242,28 @@ mod tests {
             let ended = tools.ended("1").unwrap();
             assert_eq!((ended.failed, ended.refused, ended.why.as_deref()), (true, false, Some(why)));
         }
+    }
+
+    #[test]
+    fn c7_what_ran_without_asking_is_counted() {
+        let mut tools = Tools::default();
+        let news = |id: &str, status| ToolCallUpdate {
+            tool_call_id: id.into(),
+            status: Some(status),
+            ..ToolCallUpdate::default()
+        };
+        tools.decided("early", true);
+        for id in ["asked", "early", "free", "runs", "waits"] {
+            tools.learn(news(id, ToolStatus::Pending));
+        }
+        tools.decided("asked", true);
+        for id in ["asked", "early", "free"] {
+            tools.learn(news(id, ToolStatus::Completed));
+            assert!(tools.ended(id).is_some());
+        }
+        assert_eq!(tools.ran_unasked(), 1);
+        tools.learn(news("runs", ToolStatus::InProgress));
+        assert_eq!(tools.ran_unasked(), 2);
     }
 
     #[test]

@@ -100,7 +100,7 @@ fn without_a_prompt_the_agent_says_what_it_can() {
     let clinic = Clinic::new();
     clinic.manifest(json!({ "command": AGENTLINE, "args": ["demo-agent"] }));
     let ended = clinic.done(&["mine"]);
-    let said = "protocol version: 1\nloadSession: no\nimages: yes\nsession/list: no\nlogin methods: 0\nsession: demo-1\n";
+    let said = "protocol version: 1\nloadSession: no\nimages: yes\nsession/list: no\nlogin methods: 0\nsession: demo-1\nverdict: usable\n";
     assert_eq!((ended.code, &*ended.out, &*ended.err), (Some(0), said, ""));
     let objects = clinic.done(&["--format", "json", "mine"]).objects();
     let types: Vec<_> = objects.iter().map(|object| object["type"].as_str().unwrap()).collect();
@@ -125,7 +125,18 @@ fn with_a_prompt_it_runs_one_turn_in_the_words_of_botbus() {
             ""
         )
     );
+    // Text is joined, a tool is told once and by its title, and what ran without asking is counted.
+    let ended = clinic.done(&["demo", "--prompt", "hello"]);
+    let (_, said) = ended.out.split_once("session: demo-1\n").expect("a session");
+    assert_eq!(said.matches("tool: ").count(), 1, "{said}");
+    assert!(said.contains("tool: README.md\nagent: Hello! I am a scripted agent"), "{said}");
+    assert!(
+        said.ends_with("\nstop reason: end_turn\nverdict: usable; it ran 1 tool without asking\n"),
+        "{said}"
+    );
+    assert_eq!(said.matches("agent: ").count(), 1, "{said}");
     let ended = clinic.done(&["demo", "--prompt", "ask"]);
+    assert!(ended.out.ends_with("verdict: usable\n"), "{}", ended.out);
     assert!(ended.out.contains("\npermission: Clean the build folder (cancelled)\n"), "{}", ended.out);
 }
 
@@ -144,6 +155,15 @@ fn a_failure_says_what_to_try() {
         "failed: the agent wants a login: Authentication required\n  try: start {AGENTLINE} by hand and log in there\n"
     );
     assert_eq!(fault("needs-login"), (Some(1), login));
+    let words = ["--prompt", "hi", "--", AGENTLINE, "demo-agent", "--fault", "needs-login"];
+    let mut check = clinic.check(&words);
+    let ended = done(check.env("A_KEY", "x").env("CLAUDECODE", "1"));
+    let said = format!(
+        "failed: the agent wants a login: Authentication required\n  withheld from the agent, by name: A_KEY\n  \
+         withheld as marks of the agent that we run in: CLAUDECODE\n  \
+         try: agentline agent check -e A_KEY --prompt hi -- {AGENTLINE} demo-agent --fault needs-login\n"
+    );
+    assert_eq!(ended.err, said);
     let ended = clinic.done(&["--lang", "zh", "--", "no-such-agent"]);
     assert!(
         ended
@@ -182,7 +202,7 @@ fn an_agent_that_is_switched_off_can_be_checked() {
 }
 
 #[test]
-fn the_agent_is_started_as_the_hub_would_start_it_but_for_the_folder() {
+fn the_agent_gets_what_a_run_gives_it_and_what_is_remembered_for_it() {
     let clinic = Clinic::new();
     let seen = clinic.0.path("seen");
     let script = format!("{{ pwd; env; }} > {}; exec {AGENTLINE} demo-agent", text(&seen));
@@ -191,8 +211,10 @@ fn the_agent_is_started_as_the_hub_would_start_it_but_for_the_folder() {
     }));
     let mut set = clinic.0.agentline(&["agent", "set", "mine", "--env", "OTHER_KEY"]);
     assert_eq!(done(set.env("AGENTLINE_BOTBUS_DIR", clinic.0.path("botbus"))).code, Some(0));
-    let mut check = clinic.check(&["mine"]);
-    for name in ["MODEL_KEY", "OTHER_KEY", "THIRD_KEY", "AGENTLINE_AGENT"] {
+    let mut check = clinic.check(&["mine", "-e", "GIVEN_KEY", "-e", "PLAIN-", "--env", "MORE_TOKEN=a=b"]);
+    for name in
+        ["MODEL_KEY", "OTHER_KEY", "THIRD_KEY", "GIVEN_KEY", "PLAIN", "KEPT", "CLAUDECODE", "AGENTLINE_AGENT"]
+    {
         check.env(name, "ours");
     }
     assert_eq!(done(&mut check).code, Some(0));
@@ -203,7 +225,12 @@ fn the_agent_is_started_as_the_hub_would_start_it_but_for_the_folder() {
     for (line, is_there) in [
         ("MODEL_KEY=manifest\n", true),
         ("OTHER_KEY=ours\n", true),
-        ("THIRD_KEY=ours\n", true),
+        ("GIVEN_KEY=ours\n", true),
+        ("MORE_TOKEN=a=b\n", true),
+        ("KEPT=ours\n", true),
+        ("THIRD_KEY", false),
+        ("PLAIN", false),
+        ("CLAUDECODE", false),
         ("PATH=/bin:", true),
         ("AGENTLINE_INSIDE=mine\n", true),
         ("AGENTLINE_AGENT", false),
