@@ -138,7 +138,7 @@ pub enum Resource {
         uri: String,
         /// The whole text of the resource.
         text: String,
-        /// Such as `text/plain`.
+        /// The media type, such as `text/plain`, where it is known.
         #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
     },
@@ -149,7 +149,7 @@ pub enum Resource {
         uri: String,
         /// The whole resource in base64.
         blob: String,
-        /// Such as `application/pdf`.
+        /// The media type, such as `application/pdf`, where it is known.
         #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
     },

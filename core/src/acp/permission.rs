@@ -29,7 +29,7 @@ pub struct PermissionRequest {
 pub struct PermissionOption {
     /// For the answer; never to be read into.
     pub option_id: String,
-    /// For people. Read as the id where it is missing.
+    /// What people choose it by; the id where the agent gives no name.
     pub name: String,
     /// What choosing it means.
     pub kind: OptionKind,

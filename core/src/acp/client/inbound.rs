@@ -226,6 +226,7 @@ impl Client {
     fn update(&mut self, session: &str, update: Update, raw: &RawValue, line: Line<'_>) {
         let Some((session, moment)) = self.place(session) else { return };
         if let Some(known) = self.sessions.known_mut(&session) {
+            // Some agents say only here that they have modes or options at all.
             known.modes |= matches!(update, Update::CurrentMode(_));
             known.options |= matches!(update, Update::ConfigOptions(_));
         }

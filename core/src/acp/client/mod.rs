@@ -385,6 +385,7 @@ impl Client {
         let failure = Failure::TimedOut { clock, after };
         match ask {
             Ask::Prompt(_, session) => return self.give_up(&session, failure),
+            // Whoever has not answered the handshake may know no other message.
             Ask::Initialize => {}
             Ask::Other(..) => self.send_withdrawal(number),
         }

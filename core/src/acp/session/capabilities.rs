@@ -23,7 +23,7 @@ pub struct ClientCapabilities {
     /// What it takes of a session beyond the baseline.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub session: ClientSessions,
-    /// Asking the user.
+    /// Asking the user on the agent's behalf.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub elicitation: Elicitation,
     /// Plans by id: `plan_update` and `plan_removed`.
@@ -32,7 +32,7 @@ pub struct ClientCapabilities {
     /// Agents of the agent: `subagent_update`, `session_message`, and links to their sessions.
     #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub subagents: bool,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -73,10 +73,10 @@ impl ClientCapabilities {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct FileSystem {
-    /// `fs/read_text_file`.
+    /// Whether `fs/read_text_file` is answered.
     #[serde(deserialize_with = "offered")]
     pub read_text_file: bool,
-    /// `fs/write_text_file`.
+    /// Whether `fs/write_text_file` is answered.
     #[serde(deserialize_with = "offered")]
     pub write_text_file: bool,
 }
@@ -97,10 +97,10 @@ pub struct ClientSessions {
     /// Further types of config options.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub config_options: OptionTypes,
-    /// `notice` updates.
+    /// Whether it shows `notice` updates.
     #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub notices: bool,
-    /// `compaction_update` and `compaction_summary_chunk`.
+    /// Whether it shows `compaction_update` and `compaction_summary_chunk`.
     #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub compaction: bool,
 }
@@ -109,7 +109,7 @@ pub struct ClientSessions {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OptionTypes {
-    /// `boolean`.
+    /// Whether it can set an option that is on or off.
     #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub boolean: bool,
 }
@@ -118,7 +118,7 @@ pub struct OptionTypes {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Elicitation {
-    /// By a form.
+    /// Whether it can show a form.
     #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub form: bool,
     /// By a page to visit.
@@ -130,7 +130,7 @@ pub struct Elicitation {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AgentCapabilities {
-    /// `session/load`.
+    /// Whether an old session can be loaded with its history.
     #[serde(deserialize_with = "offered")]
     pub load_session: bool,
     /// What a prompt may hold beside text and links.
@@ -139,13 +139,13 @@ pub struct AgentCapabilities {
     /// MCP transports beside stdio.
     #[serde(deserialize_with = "or_default")]
     pub mcp_capabilities: McpCapabilities,
-    /// Further session methods.
+    /// Which session methods there are beyond the baseline.
     #[serde(deserialize_with = "or_default")]
     pub session_capabilities: SessionCapabilities,
-    /// Logging out.
+    /// What there is beside logging in.
     #[serde(deserialize_with = "or_default")]
     pub auth: AgentAuth,
-    /// Extension data.
+    /// Extension data, `_meta` on the wire, as it was written.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -154,13 +154,13 @@ pub struct AgentCapabilities {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PromptCapabilities {
-    /// Image blocks.
+    /// Whether a prompt may hold images.
     #[serde(deserialize_with = "offered")]
     pub image: bool,
-    /// Audio blocks.
+    /// Whether a prompt may hold audio.
     #[serde(deserialize_with = "offered")]
     pub audio: bool,
-    /// Resource blocks.
+    /// Whether a prompt may hold resources with their content.
     #[serde(deserialize_with = "offered")]
     pub embedded_context: bool,
 }
@@ -182,10 +182,10 @@ impl PromptCapabilities {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct McpCapabilities {
-    /// Streamable HTTP.
+    /// Whether a server may be given by URL, for streamable HTTP.
     #[serde(deserialize_with = "offered")]
     pub http: bool,
-    /// Server-sent events.
+    /// Whether a server may be given by URL, for server-sent events.
     #[serde(deserialize_with = "offered")]
     pub sse: bool,
 }
@@ -194,16 +194,16 @@ pub struct McpCapabilities {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SessionCapabilities {
-    /// `session/list`.
+    /// Whether it tells which sessions it knows.
     #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub list: bool,
-    /// `session/delete`.
+    /// Whether a session can be removed from that list.
     #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub delete: bool,
-    /// `session/resume`.
+    /// Whether an old session can be opened without its history.
     #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub resume: bool,
-    /// `session/close`.
+    /// Whether a session can be ended while the connection goes on.
     #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub close: bool,
     /// `additionalDirectories` may be given.
@@ -218,7 +218,7 @@ pub struct SessionCapabilities {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SystemPromptSupport {
-    /// Further modes.
+    /// Modes beside `append`, which is always there.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub mode: SystemPromptModes,
 }
@@ -236,7 +236,7 @@ pub struct SystemPromptModes {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgentAuth {
-    /// `logout`.
+    /// Whether `logout` is answered.
     #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub logout: bool,
 }
