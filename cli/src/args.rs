@@ -71,7 +71,7 @@ pub(crate) enum Verb {
     #[command(subcommand)]
     Agent(Agent),
     /// Talk to an agent, line by line
-    Chat(crate::chat::Args),
+    Chat(Box<crate::chat::Args>),
     /// Speak into a session that runs in another terminal
     #[command(subcommand)]
     Attach(crate::attach::Attach),
@@ -135,21 +135,11 @@ pub(crate) struct Run {
     /// Send a file along
     #[arg(long, value_name = "FILE")]
     pub(crate) resource: Vec<PathBuf>,
-    /// Choose a model
-    #[arg(long, value_name = "ID", value_parser = id)]
-    pub(crate) model: Option<String>,
-    /// Choose a mode
-    #[arg(long, value_name = "ID", value_parser = id)]
-    pub(crate) mode: Option<String>,
-    /// Set another option of the session
-    #[arg(long, value_name = "OPTION=VALUE", value_parser = pair)]
-    pub(crate) set: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) session: Session,
     /// MCP servers for the session: a JSON array as in ACP, or the object of servers of an .mcp.json
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp: Option<PathBuf>,
-    /// Go on with an old session
-    #[arg(long, value_name = "ID|last", value_parser = id)]
-    pub(crate) resume: Option<String>,
     /// For the whole run, such as 10s, 5m; a bare number is seconds [default: none]
     #[arg(long, value_name = "TIME", value_parser = duration, allow_negative_numbers = true)]
     pub(crate) timeout: Option<Duration>,
@@ -181,6 +171,23 @@ pub(crate) enum Runtime {
     #[default]
     Blocking,
     Smol,
+}
+
+/// Which session, and what is set in it.
+#[derive(Debug, Args)]
+pub(crate) struct Session {
+    /// Choose a model
+    #[arg(long, value_name = "ID", value_parser = id)]
+    pub(crate) model: Option<String>,
+    /// Choose a mode
+    #[arg(long, value_name = "ID", value_parser = id)]
+    pub(crate) mode: Option<String>,
+    /// Set another option of the session
+    #[arg(long, value_name = "OPTION=VALUE", value_parser = pair)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Go on with an old session
+    #[arg(long, value_name = "ID|last", value_parser = id)]
+    pub(crate) resume: Option<String>,
 }
 
 /// Which agent, where it works, and what it gets.

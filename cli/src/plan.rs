@@ -16,7 +16,7 @@ use agentline_core::subagent::env::{Scrubbed, scrub};
 use agentline_core::subagent::{Allow, Choice, Config, Policy};
 use agentline_core::{Graces, Open, Secret, SpawnSpec, Stderr};
 
-use crate::args::{Child, Permission, Run};
+use crate::args::{Child, Permission, Run, Session};
 use crate::failure::Whose;
 use crate::find::{self, Found};
 use crate::mcp;
@@ -81,12 +81,8 @@ impl Task {
             ..Timeouts::default()
         };
         let config = Config {
-            session: match args.resume.as_deref() {
-                None => Choice::New,
-                Some("last") => Choice::Last(spellings),
-                Some(id) => Choice::Old(id.into()),
-            },
-            settings: settings(args),
+            session: args.session.choice(spellings),
+            settings: args.session.settings(),
             policy: policy(args.permission),
             timeout: args.timeout,
             ..Config::new(client(spec, timeouts, args.child.leave_grace), setup, self.prompt)
@@ -239,11 +235,23 @@ pub(crate) fn graces(leave: Duration) -> Graces {
     Graces { eof: leave, term: TERM, ..Graces::default() }
 }
 
-fn settings(args: &Run) -> Vec<Setting> {
-    let mode = args.mode.iter().cloned().map(Setting::Mode);
-    let model = args.model.iter().cloned().map(Setting::Model);
-    let set = args.set.iter().map(|(option, to)| Setting::Option(option.clone(), to.clone()));
-    mode.chain(model).chain(set).collect()
+impl Session {
+    /// Which one. `spellings`: others of the workspace.
+    pub(crate) fn choice(&self, spellings: Vec<String>) -> Choice {
+        match self.resume.as_deref() {
+            None => Choice::New,
+            Some("last") => Choice::Last(spellings),
+            Some(id) => Choice::Old(id.into()),
+        }
+    }
+
+    /// What is set before anything is said.
+    pub(crate) fn settings(&self) -> Vec<Setting> {
+        let mode = self.mode.iter().cloned().map(Setting::Mode);
+        let model = self.model.iter().cloned().map(Setting::Model);
+        let set = self.set.iter().map(|(option, to)| Setting::Option(option.clone(), to.clone()));
+        mode.chain(model).chain(set).collect()
+    }
 }
 
 pub(crate) fn policy(permission: Option<Permission>) -> Policy {

@@ -1,10 +1,10 @@
 //! A conversation in a terminal that others can speak into: one agent, one session, one line after the other.
 //!
 //! ```text
-//!  Connecting ──ready──► Opening ──opened──► Idle ◄──turn over── Running, Cancelling
-//!      │                    │                 │ └──a line waits──► │
-//!      │                    │                 │ no more to come    │
-//!      └────────────────────┴──lost, Shutdown─┴────────────────────┴──► Leaving ──child gone──► Over
+//!  Starting ──all is set──► Idle ◄──turn over── Running, Cancelling
+//!     │                      │ └──a line waits──► │
+//!     │                      │ no more to come    │
+//!     └────lost, Shutdown────┴────────────────────┴──► Leaving ──child gone──► Over
 //! ```
 //!
 //! What is typed and what comes from outside waits in one queue and is answered in the order it came. With an
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use crate::acp::client::{self, Answer, Client, Failure, TurnEnded, Which};
+use crate::acp::client::{self, Client, Failure, Ready, TurnEnded};
 use crate::acp::session::SessionSetup;
 use crate::acp::{ContentBlock, Fault, PermissionOutcome, RequestKey, SessionId, Update};
 use crate::attach::presence::Attachment;
@@ -27,11 +27,12 @@ use crate::attach::{self, Injection, PromptId, Stop};
 use crate::closed::Closed;
 use crate::machine::{Deadline, Heard, Ids, Input, Machine, Now, Output, Outputs, Refused, Tag, soonest};
 use crate::nest::{Nest, Told};
-use crate::problem::Phase;
+use crate::problem::{Failed, Phase, RootCause};
 use crate::subagent::answer::Answer as Kept;
 use crate::subagent::failure::{Evidence, Lost};
+use crate::subagent::opening::{Opening, Step};
 use crate::subagent::turn::{Ending, Turn, is_answer};
-use crate::subagent::{self, Outcome, Policy, SessionOpened};
+use crate::subagent::{self, Choice, Outcome, Policy, Setting};
 
 /// What a conversation starts from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -41,6 +42,12 @@ pub struct Config {
     pub client: client::Config,
     /// The workspace and what goes with it.
     pub setup: SessionSetup,
+    /// A new session or an old one. With [`Choice::Nowhere`] the conversation is over when the handshake is done.
+    #[serde(default)]
+    pub session: Choice,
+    /// What to set before the first line is said, in order. What cannot be set ends the conversation.
+    #[serde(default)]
+    pub settings: Vec<Setting>,
     /// Who answers permission requests.
     pub policy: Policy,
     /// Lets others speak into it. The session's id is filled in.
@@ -147,7 +154,6 @@ pub struct Chat {
     turn: Turn,
     /// The text after the last tool call.
     answer: Kept,
-    setup: SessionSetup,
     /// Until the session is open.
     attach: Option<server::Config>,
     max_lines: usize,
@@ -158,8 +164,8 @@ pub struct Chat {
 
 #[derive(Debug)]
 enum State {
-    Connecting,
-    Opening,
+    /// Up to a session that is set.
+    Starting(Box<Opening>),
     Idle(SessionId),
     Running(SessionId),
     /// The keyboard has cancelled the turn.
@@ -181,17 +187,16 @@ impl Machine for Chat {
     type Event = Event;
 
     fn new(now: Now, config: Config) -> Self {
-        let Config { client, setup, policy, attach, limits } = config;
+        let Config { client, setup, session, settings, policy, attach, limits } = config;
         let evidence = Evidence::of(&client);
         let mut chat = Self {
             client: Nest::of((), Client::new(now, client)),
             server: Nest::default(),
-            state: State::Connecting,
+            state: State::Starting(Box::new(Opening::new(STEP, setup, session, settings))),
             keyboard: Keyboard::Open,
             lines: VecDeque::new(),
             turn: Turn::new(policy, limits.output),
             answer: Kept::new(limits.answer),
-            setup,
             attach,
             max_lines: limits.lines,
             evidence,
@@ -364,7 +369,7 @@ impl Chat {
                 self.turn.cancelled();
                 Ok(session)
             }
-            State::Connecting | State::Opening => Err(Refused::NotReady),
+            State::Starting(_) => Err(Refused::NotReady),
             State::Idle(_) | State::Leaving(_) | State::Over => Err(Refused::Unknown),
         }
     }
@@ -391,11 +396,7 @@ impl Chat {
     fn agent_told(&mut self, now: Now, event: client::Event) {
         use client::Event as Agent;
         match event {
-            Agent::Ready(ready) => {
-                self.evidence.offers(&ready.auth_methods);
-                self.say(subagent::Event::Ready(ready));
-                self.open(now);
-            }
+            Agent::Ready(ready) => self.ready(now, ready),
             Agent::Line(line) => self.say(subagent::Event::Line(line)),
             Agent::Text(text) => {
                 self.turn.heard(&text);
@@ -407,6 +408,9 @@ impl Chat {
             Agent::Updated(updated) => {
                 if let Update::ToolCall(_) = updated.update {
                     self.answer.take();
+                }
+                if let State::Starting(opening) = &mut self.state {
+                    opening.hear(&updated.update);
                 }
                 self.turn.updated(&updated);
                 self.say(subagent::Event::Updated(updated));
@@ -424,8 +428,18 @@ impl Chat {
             }
             // Nothing is offered, so nothing is asked for.
             Agent::Requested(_) | Agent::Notified(_) => {}
-            Agent::Answered(_, answer) => self.answered(now, *answer),
-            Agent::Failed(_, failure) => self.lose(now, Phase::Session, *failure),
+            Agent::Answered(_, answer) => {
+                if let State::Starting(opening) = &mut self.state {
+                    let step = opening.answered(*answer);
+                    self.go_to_session(now, step);
+                }
+            }
+            Agent::Failed(_, failure) => {
+                if let State::Starting(opening) = &self.state {
+                    self.evidence.values = opening.values();
+                }
+                self.lose(now, Phase::Session, *failure);
+            }
             Agent::TurnEnded(ended) => self.turn_ended(now, *ended),
             Agent::Stderr(text) => self.say(subagent::Event::Stderr(text)),
             Agent::Noticed(notice) => {
@@ -436,22 +450,52 @@ impl Chat {
         }
     }
 
-    fn open(&mut self, now: Now) {
-        self.state = State::Opening;
-        let open = client::Command::OpenSession { tag: STEP, which: Which::New, setup: self.setup.clone() };
-        // Refused only when the connection is leaving, and then it tells the reason.
-        let _ = self.client.command(now, &(), open);
+    fn ready(&mut self, now: Now, ready: Box<Ready>) {
+        self.evidence.offers(&ready.auth_methods);
+        let offers = ready.capabilities.clone();
+        self.say(subagent::Event::Ready(ready));
+        if let State::Starting(opening) = &mut self.state {
+            let step = opening.ready(&offers);
+            self.go_to_session(now, step);
+        }
     }
 
-    fn answered(&mut self, now: Now, answer: Answer) {
-        let Answer::SessionOpened { session, state } = answer else { return };
-        self.state = State::Idle(session.clone());
+    fn go_to_session(&mut self, now: Now, step: Option<Step>) {
+        let mut next = step;
+        while let Some(step) = next.take() {
+            match step {
+                Step::Ask(command) => match self.client.command(now, &(), command) {
+                    // Only a connection that is leaving refuses so, and it tells the reason.
+                    Ok(()) | Err(Refused::Closed) => {}
+                    Err(refused) => self.fail(now, RootCause::Impossible(refused)),
+                },
+                Step::Opened(opened) => {
+                    self.say(subagent::Event::SessionOpened(opened));
+                    if let State::Starting(opening) = &mut self.state {
+                        next = opening.go_on();
+                    }
+                }
+                Step::Set(session) => self.listen(now, session),
+                Step::Nowhere => self.leave(now, None),
+                Step::Failed(cause) => self.fail(now, cause),
+            }
+        }
+    }
+
+    /// The session is as it was wanted: lines can be said in it, and from outside as well.
+    fn listen(&mut self, now: Now, session: SessionId) {
         if let Some(mut config) = self.attach.take() {
             config.record.session_id = Some(session.to_string());
             // The config is taken once, so its seat is free.
             let _ = self.server.insert(now, (), Server::new(now, config));
         }
-        self.say(subagent::Event::SessionOpened(Box::new(SessionOpened { session, state })));
+        self.state = State::Idle(session);
+    }
+
+    /// There is no such session for us, and nothing to wait for.
+    fn fail(&mut self, now: Now, cause: RootCause) {
+        self.end_turn(Ending::failed(Failed::new(Phase::Session, cause)));
+        self.leave(now, None);
     }
 
     fn turn_ended(&mut self, now: Now, ended: TurnEnded) {
@@ -495,8 +539,7 @@ impl Chat {
         let lose = |phase| Some(Lost { phase, failure: Failure::Disconnected, at: now.mono });
         let lost = match std::mem::replace(&mut self.state, State::Over) {
             State::Leaving(lost) => lost,
-            State::Connecting => lose(Phase::Initialize),
-            State::Opening => lose(Phase::Session),
+            State::Starting(opening) => lose(opening.phase()),
             State::Idle(_) | State::Running(_) | State::Cancelling(_) | State::Over => lose(Phase::Prompt),
         };
         if let Some(lost) = lost {

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use agentline_core::acp::agent::{self, Reply, TurnKey};
+use agentline_core::acp::agent::{self, Reply, Requested, TurnKey, Wanted};
+use agentline_core::acp::session::{
+    AgentCapabilities, SessionCapabilities, SessionInfo, SessionList, SessionMode, SessionModes, SessionState,
+};
 use agentline_core::acp::update::{Speaker, ToolCall, ToolCallUpdate, Update};
 use agentline_core::acp::{
     Agent, OptionKind, PermissionOption, PermissionOutcome, RequestKey, SessionSetup, StopReason, client,
@@ -14,7 +17,7 @@ use agentline_core::acp::{
 use agentline_core::attach::{Answer, Caller, Failure, caller, client as visitor};
 use agentline_core::chat::{Chat, Command, Config, Event, Limits, Source};
 use agentline_core::rpc::{RpcError, code};
-use agentline_core::subagent::{self, Finished, Policy};
+use agentline_core::subagent::{self, Choice, Finished, Policy, Setting};
 use agentline_core::{Machine, Now, Open, SpawnSpec, Stderr, Tag};
 
 use crate::attach::{self, RECORD, TOKEN_FILE};
@@ -59,16 +62,20 @@ impl<'d> Room<'d> {
     /// A conversation that begins. `open`: others can speak into it.
     #[must_use]
     pub fn new(dice: Dice<'d>, faults: Faults, policy: Policy, open: bool) -> Self {
+        Self::of(dice, faults, config(policy, open))
+    }
+
+    fn of(dice: Dice<'d>, faults: Faults, config: Config) -> Self {
         let mut world = World::new(dice, faults);
         world.program("agent", |now, _: &SpawnSpec| {
             let mut script = Script::default();
-            let machine = Checked::around(Agent::new(now, agent::Config::on_stdio()), Checks::default());
+            let machine = Checked::around(Agent::new(now, agent()), Checks::default());
             Node::new(machine, move |_, event, say| script.hear(event, say))
                 .on_term(|| agent::Command::Shutdown)
         });
         let told = Rc::new(RefCell::new(Told::default()));
         let hears = Rc::clone(&told);
-        let machine = Checked::around(Chat::new(world.now(), config(policy, open)), Checks::default());
+        let machine = Checked::around(Chat::new(world.now(), config), Checks::default());
         let chat = world.add(Node::new(machine, move |_: Now, event, _: &mut Vec<Command>| {
             hears.borrow_mut().hear(event);
         }));
@@ -81,6 +88,15 @@ impl<'d> Room<'d> {
         let mut room = Self::new(Dice::new(&[]), Faults::NONE, policy, open);
         room.settle();
         room.news();
+        room
+    }
+
+    /// A conversation in that session, with that set in it, in a world where nothing goes wrong.
+    #[must_use]
+    pub fn opened(session: Choice, settings: Vec<Setting>) -> Self {
+        let config = Config { session, settings, ..config(Policy::Ask, true) };
+        let mut room = Self::of(Dice::new(&[]), Faults::NONE, config);
+        room.settle();
         room
     }
 
@@ -253,6 +269,8 @@ impl Heard {
 struct Script {
     asked: BTreeMap<Tag, TurnKey>,
     turns: u64,
+    /// What was asked for before the first prompt.
+    opening: Vec<String>,
     /// The turn that is not to be cancelled.
     deaf: Option<TurnKey>,
 }
@@ -260,10 +278,7 @@ struct Script {
 impl Script {
     fn hear(&mut self, event: agent::Event, say: &mut Vec<agent::Command>) {
         match event {
-            agent::Event::Requested(asked) => {
-                let reply = Reply::SessionOpened { session: "s-1".into(), state: Default::default() };
-                say.push(agent::Command::Reply { request: asked.request, reply });
-            }
+            agent::Event::Requested(asked) => say.push(self.answer(*asked)),
             agent::Event::Prompted(prompted) => {
                 let text = prompted.prompt.first().and_then(|block| block.as_text()).unwrap_or_default();
                 self.turn(prompted.turn, text, say);
@@ -292,6 +307,29 @@ impl Script {
         }
     }
 
+    fn answer(&mut self, Requested { request, wanted }: Requested) -> agent::Command {
+        let opened = |session: &str| Reply::SessionOpened { session: session.into(), state: state() };
+        let (what, reply) = match wanted {
+            Wanted::NewSession(_) => ("new".to_owned(), Ok(opened("s-1"))),
+            Wanted::LoadSession(session, _) => (format!("load {session}"), Ok(opened(session.as_str()))),
+            Wanted::ListSessions { .. } => ("list".to_owned(), Ok(Reply::Sessions(list()))),
+            Wanted::SetMode(_, mode) if mode == "code" => ("mode code".to_owned(), Ok(Reply::Done)),
+            Wanted::SetMode(_, mode) => (format!("mode {mode}"), Err("no such mode")),
+            Wanted::Authenticate(_)
+            | Wanted::Logout
+            | Wanted::ResumeSession(..)
+            | Wanted::CloseSession(_)
+            | Wanted::DeleteSession(_)
+            | Wanted::SetOption(..)
+            | Wanted::Extension(..) => ("else".to_owned(), Err("not offered")),
+        };
+        self.opening.push(what);
+        match reply {
+            Ok(reply) => agent::Command::Reply { request, reply },
+            Err(why) => agent::Command::Fail { request, error: RpcError::invalid_params(why) },
+        }
+    }
+
     fn turn(&mut self, turn: TurnKey, prompt: &str, say: &mut Vec<agent::Command>) {
         let (word, rest) = prompt.split_once(' ').unwrap_or((prompt, ""));
         match word {
@@ -317,6 +355,10 @@ impl Script {
                 self.asked.insert(tag, turn);
                 say.push(ask(tag, turn, rest));
             }
+            "tell" => {
+                say.push(text(turn, &self.opening.join(", ")));
+                end(turn, StopReason::EndTurn, say);
+            }
             "tool" => {
                 say.push(text(turn, "looking"));
                 let call = ToolCall { tool_call_id: "t".into(), title: "look".into(), ..ToolCall::default() };
@@ -330,6 +372,32 @@ impl Script {
             }
         }
     }
+}
+
+/// It has old sessions.
+fn agent() -> agent::Config {
+    let session_capabilities = SessionCapabilities { list: true, ..SessionCapabilities::default() };
+    let capabilities =
+        AgentCapabilities { load_session: true, session_capabilities, ..AgentCapabilities::default() };
+    agent::Config { capabilities, ..agent::Config::on_stdio() }
+}
+
+fn list() -> SessionList {
+    let session = SessionInfo {
+        session_id: "s-0".into(),
+        cwd: "/p".to_owned(),
+        additional_directories: Vec::new(),
+        title: None,
+        updated_at: None,
+    };
+    SessionList { sessions: vec![session], next_cursor: None }
+}
+
+fn state() -> SessionState {
+    let mode = |id: &str| SessionMode { id: id.into(), name: id.to_owned(), description: None };
+    let modes =
+        SessionModes { current_mode_id: "ask".into(), available_modes: vec![mode("ask"), mode("code")] };
+    SessionState { modes: Some(modes), ..SessionState::default() }
 }
 
 fn text(turn: TurnKey, text: &str) -> agent::Command {
@@ -404,6 +472,8 @@ fn config(policy: Policy, open: bool) -> Config {
     Config {
         client: client::Config::new(Open::spawn(spec)),
         setup: SessionSetup::in_directory("/p"),
+        session: Choice::New,
+        settings: Vec::new(),
         policy,
         attach: open.then(attach::config),
         limits: Limits { lines: 3, ..Limits::default() },

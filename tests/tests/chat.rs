@@ -6,7 +6,7 @@ use agentline_core::attach::{Answer, Canceller, Failure, Stop, Turn, canceller};
 use agentline_core::chat::Command;
 use agentline_core::problem::{Kind, Phase};
 use agentline_core::rpc::RpcError;
-use agentline_core::subagent::{Outcome, Policy};
+use agentline_core::subagent::{Choice, Outcome, Policy, Setting};
 use agentline_core::{Machine, Refused};
 use agentline_tests::attach::{SOCKET, target};
 use agentline_tests::room::{Heard, Room};
@@ -87,6 +87,40 @@ fn the_keyboard_cancels_a_turn_from_outside() {
     assert_eq!(answer(&heard), Some(Turn { stop: Stop::Cancelled, answer: None }));
     room.types("say on");
     assert_eq!(room.news(), ["› say on", "on", "Completed"]);
+}
+
+#[test]
+fn a_conversation_begins_in_the_session_that_is_wanted_with_what_is_to_be_set() {
+    let mode = || vec![Setting::Mode("code".to_owned())];
+    for (session, settings, asked) in [
+        (Choice::New, Vec::new(), "new"),
+        (Choice::New, mode(), "new, mode code"),
+        (Choice::Old("s-7".into()), mode(), "load s-7, mode code"),
+        (Choice::Last(Vec::new()), Vec::new(), "list, load s-0"),
+    ] {
+        let mut room = Room::opened(session, settings);
+        room.types("tell");
+        assert_eq!(room.news()[1..], ["› tell", asked, "Completed"]);
+    }
+}
+
+#[test]
+fn lines_wait_until_everything_is_set_and_nobody_speaks_in_before() {
+    let mut room = Room::new(Dice::new(&[]), Faults::NONE, Policy::Ask, true);
+    room.types("tell");
+    assert_eq!(room.news().last().map(String::as_str), Some("Completed"));
+    let mut room = Room::opened(Choice::New, vec![Setting::Mode("nosuch".to_owned())]);
+    room.world.run();
+    let finished = room.finished();
+    let problem = finished[0].error.as_ref().expect("a problem");
+    assert!(problem.to_string().contains("no such mode"), "{problem}");
+    assert!(room.files().is_empty() && room.news().iter().all(|news| !news.starts_with("listening")));
+    let mut room = Room::opened(Choice::New, vec![Setting::Option("nosuch".to_owned(), "x".to_owned())]);
+    room.world.run();
+    assert_eq!((room.finished()[0].outcome, room.finished().len(), room.closed()), (Outcome::Error, 1, 1));
+    let mut room = Room::opened(Choice::Nowhere, Vec::new());
+    room.world.run();
+    assert_eq!((room.news(), room.world.processes()), (vec!["closed".to_owned()], 0));
 }
 
 #[test]

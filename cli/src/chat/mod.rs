@@ -27,7 +27,7 @@ use agentline_core::subagent::{self, Finished, Policy};
 use agentline_core::trace::{Masks, Recording, Tap, Tapped, Traced};
 use agentline_core::{Refused, Secret};
 
-use crate::args::{Child, Format, Global, Permission, duration};
+use crate::args::{Child, Format, Global, Permission, Session, duration};
 use crate::attach::Peers;
 use crate::failure::{Advice, Whose, explain};
 use crate::find;
@@ -48,6 +48,7 @@ use keyboard::Keyboard;
 Examples:
   agentline chat                               the default agent
   agentline chat --attachable --agent gemini   others can speak into it: agentline attach send …
+  agentline chat --resume last                 goes on with the last session of this folder
   printf 'hello\\nask\\n' | agentline chat -q    one answer after the other
 
 Keys: Enter sends, Alt-Enter begins a new line, the arrows call back what was typed before. Ctrl-C cancels the
@@ -63,6 +64,8 @@ pub(crate) struct Args {
     /// Who answers permission requests [default: ask on a terminal, else reject]
     #[arg(short, long, value_enum, value_name = "WHO")]
     permission: Option<Permission>,
+    #[command(flatten)]
+    session: Session,
     /// MCP servers for the session: a JSON array as in ACP, or the object of servers of an .mcp.json
     #[arg(long, value_name = "FILE")]
     mcp: Option<PathBuf>,
@@ -95,7 +98,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
     }
     let mut start = Start::unknown(&args.child);
     let known = Masks::new(&variables.secrets().collect::<Vec<_>>());
-    let Spawn { spec, whose, mut secrets, .. } =
+    let Spawn { spec, whose, mut secrets, spellings } =
         plan::spawn(&args.child, variables, &mut start).map_err(|problem| problem.masked(&known))?;
     let pairs = mcp_servers.iter().flat_map(McpServer::pairs);
     secrets.extend(pairs.map(|pair| pair.value.expose().as_bytes().to_vec().into()));
@@ -112,6 +115,8 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
     let config = Config {
         client: plan::client(spec, timeouts, args.child.leave_grace),
         setup: SessionSetup { mcp_servers, ..SessionSetup::in_directory(start.cwd.clone()) },
+        session: args.session.choice(spellings),
+        settings: args.session.settings(),
         policy: plan::policy(args.permission),
         attach,
         limits: Limits::default(),

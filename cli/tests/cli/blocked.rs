@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
@@ -11,7 +11,8 @@ use agentline_tests::driver_table::Witness;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::rig::{AGENTLINE, Bench, Leash, text};
+use crate::chat::{answer, open, speak};
+use crate::rig::{AGENTLINE, Bench, Leash, done, text};
 use crate::terminal::unread;
 
 /// More than a pipe takes, and less than is held back.
@@ -30,7 +31,7 @@ struct Blocked {
     _leash: Leash,
     /// For whoever wants to be told of its end.
     other: Box<dyn Read + Send>,
-    _unread: Box<dyn Send>,
+    unread: Box<dyn Read + Send>,
 }
 
 impl Blocked {
@@ -39,13 +40,19 @@ impl Blocked {
         let (out, err) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
         let _leash = Leash::of(&child);
         match deaf {
-            Deaf::Out => Self { child, _leash, other: Box::new(err), _unread: Box::new(out) },
-            Deaf::Err => Self { child, _leash, other: Box::new(out), _unread: Box::new(err) },
+            Deaf::Out => Self { child, _leash, other: Box::new(err), unread: Box::new(out) },
+            Deaf::Err => Self { child, _leash, other: Box::new(out), unread: Box::new(err) },
         }
     }
 
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("it lives");
+    }
+
+    /// The reader reads after all.
+    fn read(&mut self) {
+        let mut late = std::mem::replace(&mut self.unread, Box::new(std::io::empty()));
+        thread::spawn(move || std::io::copy(&mut late, &mut std::io::sink()));
     }
 
     fn code(mut self) -> Option<i32> {
@@ -156,6 +163,102 @@ fn g1_signals_and_clocks_end_a_chat_whose_reader_does_not_read() {
             let _ = witness.last_words();
         }
     }
+}
+
+/// A chat whose reader does not read, in the middle of a turn that has said much.
+fn in_a_turn(bench: &Bench, options: &[&str], deaf: Deaf) -> (Blocked, ChildStdin, Witness) {
+    let (agent, mut witness) = chatty(bench, deaf);
+    let mut command = bench.agentline(&["chat"]);
+    let mut chat = Blocked::new(command.args(options).args(agent).stdin(Stdio::piped()), deaf);
+    let mut keyboard = chat.child.stdin.take().expect("a pipe");
+    keyboard.write_all(b"much\n").expect("a reader");
+    witness.wait_for_text("session/prompt");
+    (chat, keyboard, witness)
+}
+
+#[test]
+fn g1_one_interrupt_cancels_the_turn_of_a_chat_whose_reader_does_not_read() {
+    for deaf in [Deaf::Out, Deaf::Err] {
+        let bench = Bench::new();
+        let (mut chat, keyboard, mut witness) = in_a_turn(&bench, &[], deaf);
+        chat.signal(Signal::INT);
+        witness.wait_for_text("session/cancel");
+        // The conversation goes on, and at its end the agent is seen off before anybody reads.
+        drop(keyboard);
+        let _ = witness.last_words();
+        chat.read();
+        assert_eq!(chat.code(), Some(130), "{deaf:?}");
+    }
+}
+
+#[test]
+fn g1_silence_ends_the_turn_of_a_chat_whose_reader_does_not_read() {
+    for deaf in [Deaf::Out, Deaf::Err] {
+        for (signal, code) in [(None, 124), (Some(Signal::TERM), 143), (Some(Signal::HUP), 129)] {
+            let bench = Bench::new();
+            let (mut chat, keyboard, mut witness) = in_a_turn(&bench, &["--idle-timeout", "700ms"], deaf);
+            witness.wait_for_text("session/cancel");
+            drop(keyboard);
+            let _ = witness.last_words();
+            // What was said waits for its reader, and a signal ends the wait.
+            match signal {
+                Some(signal) => chat.signal(signal),
+                None => chat.read(),
+            }
+            assert_eq!(chat.code(), Some(code), "{signal:?} {deaf:?}");
+        }
+    }
+}
+
+#[test]
+fn g1_who_attached_is_served_by_a_chat_whose_reader_does_not_read() {
+    let bench = Bench::new();
+    let (mut chat, socket) = open(&bench, &["--", AGENTLINE, "demo-agent"]);
+    let mut keyboard = chat.child().stdin.take().expect("a pipe");
+    // More than the pipe takes: the turn is over all the same.
+    keyboard.write_all(b"flood 4000\n").expect("a reader");
+    let mut caller = speak(&socket, "from elsewhere");
+    assert_eq!(answer(&mut caller)["result"]["agenticaAnswer"], "from elsewhere");
+    // More than is held back: the agent waits, and whoever attached is let in and can cancel.
+    keyboard.write_all(b"flood 100000000\n").expect("a reader");
+    let _waits = speak(&socket, "later");
+    let mut cancel = bench.agentline(&["attach", "cancel", text(&socket)]);
+    assert_eq!(done(&mut cancel).code, Some(0));
+    chat.signal(Signal::TERM);
+    assert_eq!(chat.end().0.code(), Some(143));
+}
+
+/// `attach send` whose answer nobody reads, up to where it is printed.
+fn unheard(bench: &Bench, socket: &Path, options: &[&str]) -> Blocked {
+    let mut command = bench.agentline(&["attach", "send", text(socket), "much"]);
+    let mut send = Blocked::new(command.args(options), Deaf::Out);
+    let mut first = [0];
+    send.unread.read_exact(&mut first).expect("an answer");
+    send
+}
+
+#[test]
+fn g1_signals_and_clocks_end_an_attach_send_whose_reader_does_not_read() {
+    let bench = Bench::new();
+    let script = json!({"much": [{"say": "x".repeat(MUCH)}]}).to_string();
+    let script = bench.file("script.json", script);
+    let (mut chat, socket) = open(&bench, &["--", AGENTLINE, "demo-agent", "--script", text(&script)]);
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let send = unheard(&bench, &socket, &[]);
+        send.signal(signal);
+        assert_eq!(send.code(), Some(code), "{signal:?}");
+        chat.until("result");
+    }
+    for options in [&["--timeout", "2s"][..], &["--timeout", "2s", "--json"]] {
+        let send = unheard(&bench, &socket, options);
+        assert_eq!(send.code(), Some(124), "{options:?}");
+        chat.until("result");
+    }
+    let mut late = unheard(&bench, &socket, &[]);
+    late.read();
+    assert_eq!(late.code(), Some(0), "a reader may take its time");
+    drop(chat.child().stdin.take());
+    assert_eq!(chat.end().0.code(), Some(0));
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn typed(bench: &Bench) -> (Terminal, PathBuf) {
 }
 
 /// Somebody who has been let in and has said that: when this returns, it was heard.
-fn speak(socket: &Path, words: &str) -> BufReader<UnixStream> {
+pub(crate) fn speak(socket: &Path, words: &str) -> BufReader<UnixStream> {
     let token = fs::read_to_string(socket.with_extension("token")).expect("the token");
     let line = |id: u32, method: &str, params: Value| {
         json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string() + "\n"
@@ -52,7 +52,7 @@ fn speak(socket: &Path, words: &str) -> BufReader<UnixStream> {
     stream
 }
 
-fn answer(stream: &mut BufReader<UnixStream>) -> Value {
+pub(crate) fn answer(stream: &mut BufReader<UnixStream>) -> Value {
     let mut line = String::new();
     stream.read_line(&mut line).expect("a line");
     serde_json::from_str(&line).expect("an object")
@@ -375,6 +375,33 @@ fn chat_takes_what_run_takes() {
     let chat = done(chat.stdin(fs::File::open(&hang).expect("a file")));
     assert_eq!(chat.code, Some(124), "{}", chat.err);
     assert!(chat.err.contains("✗ the conversation took longer than --timeout"), "{}", chat.err);
+}
+
+#[test]
+fn chat_sets_what_run_sets_and_says_what_cannot_be() {
+    let bench = Bench::new();
+    let chat = |args: &[&str]| {
+        let lines = bench.file("lines", "hi\n");
+        done(bench.agentline(&["chat"]).args(args).stdin(fs::File::open(lines).expect("a file")))
+    };
+    let trace = bench.path("trace");
+    let set = ["--mode", "code", "--model", "large", "--set", "model=small", "--trace", text(&trace)];
+    let well = chat(&set);
+    assert_eq!((well.code, &*well.out), (Some(0), "hi\n"), "{}", well.err);
+    let trace = fs::read_to_string(trace).expect("a trace");
+    let sent = |method: &str| trace.matches(&format!("{method}\\\"")).count();
+    let sent = ["session/set_mode", "session/set_config_option", "session/prompt"].map(sent);
+    assert_eq!(sent, [1, 2, 1], "{trace}");
+    for (args, code, said) in [
+        (&["--model", "nosuch"][..], 1, "one of small, large"),
+        (&["--set", "nosuch=1"], 2, "nosuch"),
+        (&["--resume", "s-9"], 2, "session/load"),
+        (&["--resume", "last"], 2, "session/list"),
+    ] {
+        let bad = chat(args);
+        assert_eq!((bad.code, &*bad.out), (Some(code), ""), "{args:?} {}", bad.err);
+        assert!(bad.err.contains(said), "{args:?} {}", bad.err);
+    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! One delegated task, one fresh child, nothing left behind: the ACP subagent of DeepSeek Harness (PROTOCOLS.md).
 //!
 //! ```text
-//!  Connecting ──ready──► Choosing ──► Opening ──► Applying ──► Running ──turn over──► Told
-//!      │                  (last)        │            │            │ connection lost     ▲
-//!      └──────────────────────┴─────────┴────────────┴────────────┴──► Lost ────────────┘ the child is gone
+//!  Starting ──all is set──► Running ──turn over──► Told
+//!     │                        │ connection lost     ▲
+//!     └────────────────────────┴──► Lost ────────────┘ the child is gone
 //! ```
 //!
 //! The result is told when the turn ends or a clock expires, before the teardown. What else fails without an answer
@@ -14,6 +14,7 @@ pub(crate) mod answer;
 mod api;
 pub mod env;
 pub(crate) mod failure;
+pub(crate) mod opening;
 pub mod provider;
 mod run;
 mod settings;

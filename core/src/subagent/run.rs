@@ -1,14 +1,12 @@
 //! The machine of one run.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::api::{Choice, Command, Config, Event, Outcome, Policy, SessionOpened};
+use super::api::{Command, Config, Event, Outcome, Policy};
 use super::failure::{Evidence, Lost};
-use super::settings::Settings;
+use super::opening::{Opening, Step};
 use super::turn::{Ending, Turn};
-use crate::acp::client::{self, Answer, Client, Failure, PermissionAsked, TurnEnded, Which};
-use crate::acp::session::{AgentCapabilities, SessionInfo, SessionList, SessionSetup, Setting};
+use crate::acp::client::{self, Client, Failure, PermissionAsked, Ready, TurnEnded};
 use crate::acp::{ContentBlock, Fault, PermissionOutcome, RequestKey, SessionId};
 use crate::closed::Closed;
 use crate::machine::{
@@ -24,9 +22,6 @@ pub struct Run {
     ids: Ids,
     state: State,
     halt: Halt,
-    setup: SessionSetup,
-    choice: Choice,
-    settings: Vec<Setting>,
     prompt: Vec<ContentBlock>,
     turn: Turn,
     timeout: Option<(Time, Duration)>,
@@ -36,29 +31,13 @@ pub struct Run {
 
 #[derive(Debug)]
 enum State {
-    Connecting,
-    /// Looking for the latest session of the workspace.
-    Choosing(Search),
-    Opening,
-    Applying(Settings),
+    /// Up to a session that is set.
+    Starting(Box<Opening>),
     Running(SessionId),
     /// The connection is over or about to be; the child's end is waited for.
     Lost(Lost),
     /// The result is told.
     Told,
-}
-
-/// A walk through the agent's list of sessions.
-#[derive(Debug)]
-struct Search {
-    latest: Option<SessionInfo>,
-    /// How the workspace is spelled in the list that is read.
-    cwd: String,
-    /// Other spellings of it, to be tried when that list has nothing.
-    spellings: VecDeque<String>,
-    offers: AgentCapabilities,
-    /// How many more pages are looked at.
-    pages: u32,
 }
 
 /// Whether the run was ended from our side, and why.
@@ -80,11 +59,8 @@ impl Machine for Run {
         let mut run = Self {
             client: Nest::of((), Client::new(now, client)),
             ids: Ids::default(),
-            state: State::Connecting,
+            state: State::Starting(Box::new(Opening::new(STEP, setup, session, settings))),
             halt: Halt::No,
-            setup,
-            choice: session,
-            settings,
             prompt,
             turn: Turn::new(policy, output_limit),
             timeout: timeout.map(|timeout| (now.mono + timeout, timeout)),
@@ -131,20 +107,6 @@ impl Machine for Run {
     }
 }
 
-impl Search {
-    /// Reads a page. Agents list what changed last first, so where there are no times the first one counts.
-    fn read(&mut self, page: Vec<SessionInfo>) {
-        let cwd = self.cwd.trim_end_matches('/');
-        for session in page.into_iter().filter(|session| session.cwd.trim_end_matches('/') == cwd) {
-            // ISO 8601 in UTC sorts as text.
-            if self.latest.as_ref().is_none_or(|latest| session.updated_at > latest.updated_at) {
-                self.latest = Some(session);
-            }
-        }
-        self.pages -= 1;
-    }
-}
-
 impl Run {
     fn settle(&mut self, now: Now) {
         while let Some(((), told)) = self.client.next(&mut self.ids, &mut self.out) {
@@ -153,7 +115,7 @@ impl Run {
                 Told::Ended => self.out.end(),
             }
         }
-        if let (State::Connecting, Some(fault @ Fault::TimedOut { .. })) = (&self.state, self.fault()) {
+        if let (Phase::Initialize, Some(fault @ Fault::TimedOut { .. })) = (self.phase(), self.fault()) {
             let cause = self.evidence.fault(Phase::Initialize, fault);
             self.finish_late(Failed::new(Phase::Initialize, cause));
         }
@@ -201,12 +163,7 @@ impl Run {
                 let _ = self.client.command(now, &(), cancel);
                 Ok(())
             }
-            State::Connecting
-            | State::Choosing(..)
-            | State::Opening
-            | State::Applying(..)
-            | State::Running(_)
-            | State::Lost(_) => {
+            State::Starting(_) | State::Running(_) | State::Lost(_) => {
                 self.halt(now, Halt::Cancelled);
                 Ok(())
             }
@@ -254,8 +211,7 @@ impl Run {
 
     const fn phase(&self) -> Phase {
         match &self.state {
-            State::Connecting => Phase::Initialize,
-            State::Choosing(..) | State::Opening | State::Applying(..) => Phase::Session,
+            State::Starting(opening) => opening.phase(),
             State::Running(_) => Phase::Prompt,
             State::Lost(lost) => lost.phase,
             State::Told => Phase::Teardown,
@@ -265,20 +221,15 @@ impl Run {
     fn event(&mut self, now: Now, event: client::Event) {
         use client::Event as From;
         match event {
-            From::Ready(ready) => {
-                let offers = ready.capabilities.clone();
-                self.evidence.offers(&ready.auth_methods);
-                self.out.tell(Event::Ready(ready));
-                self.choose(now, offers);
-            }
+            From::Ready(ready) => self.ready(now, ready),
             From::Line(line) => self.out.tell(Event::Line(line)),
             From::Text(text) => {
                 self.turn.heard(&text);
                 self.out.tell(Event::Text(text));
             }
             From::Updated(updated) => {
-                if let State::Applying(settings) = &mut self.state {
-                    settings.hear(&updated.update);
+                if let State::Starting(opening) = &mut self.state {
+                    opening.hear(&updated.update);
                 }
                 self.turn.updated(&updated);
                 self.out.tell(Event::Updated(updated));
@@ -289,10 +240,15 @@ impl Run {
             }
             // Nothing is offered, so nothing is asked for.
             From::Requested(_) | From::Notified(_) => {}
-            From::Answered(_, answer) => self.answered(now, *answer),
+            From::Answered(_, answer) => {
+                if let State::Starting(opening) = &mut self.state {
+                    let step = opening.answered(*answer);
+                    self.go_on(now, step);
+                }
+            }
             From::Failed(_, failure) => {
-                if let State::Applying(settings) = &self.state {
-                    self.evidence.values = settings.values();
+                if let State::Starting(opening) = &self.state {
+                    self.evidence.values = opening.values();
                 }
                 self.lose(now, self.phase(), *failure);
             }
@@ -320,100 +276,43 @@ impl Run {
         self.fail(now, RootCause::Impossible(refused));
     }
 
-    fn choose(&mut self, now: Now, offers: AgentCapabilities) {
-        if !offers.prompt_capabilities.embedded_context {
+    fn ready(&mut self, now: Now, ready: Box<Ready>) {
+        if !ready.capabilities.prompt_capabilities.embedded_context {
             self.prompt = std::mem::take(&mut self.prompt).into_iter().map(ContentBlock::linked).collect();
         }
-        match std::mem::take(&mut self.choice) {
-            Choice::New => self.open(now, Which::New),
-            Choice::Old(session) => self.open(now, reopen(session, &offers)),
-            Choice::Nowhere => {
-                self.finish(Ending::plain(Outcome::Completed));
-                self.shut_down(now);
-            }
-            Choice::Last(spellings) => {
-                let cwd = self.setup.cwd.clone();
-                let spellings = spellings.into();
-                self.state = State::Choosing(Search { latest: None, cwd, spellings, offers, pages: PAGES });
-                self.list(now, None);
-            }
+        self.evidence.offers(&ready.auth_methods);
+        let offers = ready.capabilities.clone();
+        self.out.tell(Event::Ready(ready));
+        if let State::Starting(opening) = &mut self.state {
+            let step = opening.ready(&offers);
+            self.go_on(now, step);
         }
     }
 
-    fn list(&mut self, now: Now, cursor: Option<String>) {
-        let State::Choosing(search) = &self.state else { return };
-        let cwd = Some(search.cwd.clone());
-        self.ask(now, client::Command::ListSessions { tag: STEP, cwd, cursor });
-    }
-
-    fn open(&mut self, now: Now, which: Which) {
-        self.state = State::Opening;
-        let setup = self.setup.clone();
-        self.ask(now, client::Command::OpenSession { tag: STEP, which, setup });
-    }
-
-    fn answered(&mut self, now: Now, answer: Answer) {
-        match answer {
-            Answer::Sessions(list) => self.listed(now, list),
-            Answer::SessionOpened { session, state } => {
-                let opened = SessionOpened { session: session.clone(), state: state.clone() };
-                self.out.tell(Event::SessionOpened(Box::new(opened)));
-                let settings = std::mem::take(&mut self.settings);
-                self.state = State::Applying(Settings::new(session, state, settings));
-                self.apply(now);
-            }
-            Answer::ModeSet | Answer::ModelSet | Answer::OptionSet(_) => {
-                if let State::Applying(settings) = &mut self.state {
-                    settings.made(answer);
+    /// On the way to a session, and then to the turn.
+    fn go_on(&mut self, now: Now, step: Option<Step>) {
+        let mut next = step;
+        while let Some(step) = next.take() {
+            match step {
+                Step::Ask(command) => self.ask(now, command),
+                Step::Opened(opened) => {
+                    self.out.tell(Event::SessionOpened(opened));
+                    if let State::Starting(opening) = &mut self.state {
+                        next = opening.go_on();
+                    }
                 }
-                self.apply(now);
+                Step::Set(session) if !self.prompt.is_empty() => {
+                    self.state = State::Running(session.clone());
+                    let prompt = std::mem::take(&mut self.prompt);
+                    self.ask(now, client::Command::Prompt { tag: STEP, session, prompt });
+                }
+                Step::Set(_) | Step::Nowhere => {
+                    self.finish(Ending::plain(Outcome::Completed));
+                    self.shut_down(now);
+                }
+                Step::Failed(cause) => self.fail(now, cause),
             }
-            Answer::Authenticated
-            | Answer::LoggedOut
-            | Answer::SessionClosed
-            | Answer::SessionDeleted
-            | Answer::Called(_) => {}
         }
-    }
-
-    fn listed(&mut self, now: Now, list: SessionList) {
-        let State::Choosing(search) = &mut self.state else { return };
-        search.read(list.sessions);
-        if let Some(cursor) = list.next_cursor.filter(|_| search.pages > 0) {
-            return self.list(now, Some(cursor));
-        }
-        if let Some(session) = search.latest.take() {
-            let which = reopen(session.session_id, &search.offers);
-            // The agent may look it up by the folder as well.
-            self.setup.cwd = session.cwd;
-            return self.open(now, which);
-        }
-        if let Some(cwd) = search.spellings.pop_front() {
-            search.cwd = cwd;
-            return self.list(now, None);
-        }
-        let cwd = self.setup.cwd.clone();
-        self.fail(now, RootCause::NoSession { cwd });
-    }
-
-    /// The next setting, or the prompt.
-    fn apply(&mut self, now: Now) {
-        let State::Applying(settings) = &mut self.state else { return };
-        let command = match settings.next(STEP) {
-            None if self.prompt.is_empty() => {
-                self.finish(Ending::plain(Outcome::Completed));
-                return self.shut_down(now);
-            }
-            None => {
-                let session = settings.session.clone();
-                self.state = State::Running(session.clone());
-                let prompt = std::mem::take(&mut self.prompt);
-                client::Command::Prompt { tag: STEP, session, prompt }
-            }
-            Some(Ok(command)) => command,
-            Some(Err(why)) => return self.fail(now, RootCause::Unsettable(why)),
-        };
-        self.ask(now, command);
     }
 
     fn turn_ended(&mut self, now: Now, ended: TurnEnded) {
@@ -447,12 +346,9 @@ impl Run {
             let phase = self.phase();
             let lost = match std::mem::replace(&mut self.state, State::Told) {
                 State::Lost(lost) => lost,
-                State::Connecting
-                | State::Choosing(_)
-                | State::Opening
-                | State::Applying(..)
-                | State::Running(_)
-                | State::Told => Lost { phase, failure: Failure::Disconnected, at: now.mono },
+                State::Starting(_) | State::Running(_) | State::Told => {
+                    Lost { phase, failure: Failure::Disconnected, at: now.mono }
+                }
             };
             self.finish(Ending::failed(self.evidence.end(&lost, &closed)));
         }
@@ -496,15 +392,5 @@ impl Run {
     }
 }
 
-fn reopen(session: SessionId, offers: &AgentCapabilities) -> Which {
-    if !offers.load_session && offers.session_capabilities.resume {
-        Which::Resume(session)
-    } else {
-        Which::Load(session)
-    }
-}
-
-/// Pages of the agent's list of sessions that are looked at: a list may have no end.
-const PAGES: u32 = 100;
 /// One request of the run is open at a time.
 const STEP: Tag = Tag(0);

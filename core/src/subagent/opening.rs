@@ -1,0 +1,188 @@
+//! From a handshake to a session in which the first prompt can be said: which one, and what is set in it.
+//!
+//! ```text
+//!  Waiting ──New, Old──► Opening ──opened──► Setting ──all set──► Set
+//!     └──Last──► Looking ──found──┘
+//! ```
+
+use std::collections::VecDeque;
+
+use super::api::{Choice, SessionOpened};
+use super::settings::Settings;
+use crate::acp::client::{Answer, Command, Which};
+use crate::acp::session::{AgentCapabilities, SessionInfo, SessionList, SessionSetup, Setting};
+use crate::acp::{SessionId, Update};
+use crate::machine::Tag;
+use crate::problem::{Phase, RootCause};
+
+/// A session that is being opened. One request of it is open at a time.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    tag: Tag,
+    setup: SessionSetup,
+    settings: Vec<Setting>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// For the handshake.
+    Waiting(Choice),
+    /// For the latest session of the workspace.
+    Looking(Search),
+    Opening,
+    Setting(Settings),
+}
+
+/// A walk through the agent's list of sessions.
+#[derive(Debug)]
+struct Search {
+    latest: Option<SessionInfo>,
+    /// How the workspace is spelled in the list that is read.
+    cwd: String,
+    /// Other spellings of it, to be tried when that list has nothing.
+    spellings: VecDeque<String>,
+    offers: AgentCapabilities,
+    /// How many more pages are looked at.
+    pages: u32,
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The agent is asked, and its answer comes back.
+    Ask(Command),
+    /// It is open. What is to be set in it comes by [`Opening::go_on`].
+    Opened(Box<SessionOpened>),
+    /// Everything is set.
+    Set(SessionId),
+    /// No session is wanted.
+    Nowhere,
+    /// There will be none.
+    Failed(RootCause),
+}
+
+impl Opening {
+    pub(crate) const fn new(tag: Tag, setup: SessionSetup, choice: Choice, settings: Vec<Setting>) -> Self {
+        Self { tag, setup, settings, state: State::Waiting(choice) }
+    }
+
+    pub(crate) const fn phase(&self) -> Phase {
+        match self.state {
+            State::Waiting(_) => Phase::Initialize,
+            State::Looking(_) | State::Opening | State::Setting(_) => Phase::Session,
+        }
+    }
+
+    /// The handshake is done.
+    pub(crate) fn ready(&mut self, offers: &AgentCapabilities) -> Option<Step> {
+        let State::Waiting(choice) = &mut self.state else { return None };
+        Some(match std::mem::take(choice) {
+            Choice::New => self.open(Which::New),
+            Choice::Old(session) => self.open(reopen(session, offers)),
+            Choice::Nowhere => Step::Nowhere,
+            Choice::Last(spellings) => {
+                let (cwd, offers) = (self.setup.cwd.clone(), offers.clone());
+                let search = Search { latest: None, cwd, spellings: spellings.into(), offers, pages: PAGES };
+                let list = search.list(self.tag, None);
+                self.state = State::Looking(search);
+                list
+            }
+        })
+    }
+
+    /// The agent has answered.
+    pub(crate) fn answered(&mut self, answer: Answer) -> Option<Step> {
+        match (answer, &mut self.state) {
+            (Answer::Sessions(list), State::Looking(_)) => self.listed(list),
+            (Answer::SessionOpened { session, state }, State::Opening) => {
+                let settings = std::mem::take(&mut self.settings);
+                self.state = State::Setting(Settings::new(session.clone(), state.clone(), settings));
+                Some(Step::Opened(Box::new(SessionOpened { session, state })))
+            }
+            (
+                answer @ (Answer::ModeSet | Answer::ModelSet | Answer::OptionSet(_)),
+                State::Setting(settings),
+            ) => {
+                settings.made(answer);
+                self.go_on()
+            }
+            _ => None,
+        }
+    }
+
+    /// The next setting, or the end of them.
+    pub(crate) fn go_on(&mut self) -> Option<Step> {
+        let State::Setting(settings) = &mut self.state else { return None };
+        Some(match settings.next(self.tag) {
+            None => Step::Set(settings.session.clone()),
+            Some(Ok(command)) => Step::Ask(command),
+            Some(Err(why)) => Step::Failed(RootCause::Unsettable(why)),
+        })
+    }
+
+    /// The agent says something about the session.
+    pub(crate) fn hear(&mut self, update: &Update) {
+        if let State::Setting(settings) = &mut self.state {
+            settings.hear(update);
+        }
+    }
+
+    /// The values of the setting that was asked for last, as the agent lists them now.
+    pub(crate) fn values(&self) -> Vec<String> {
+        if let State::Setting(settings) = &self.state { settings.values() } else { Vec::new() }
+    }
+
+    fn open(&mut self, which: Which) -> Step {
+        self.state = State::Opening;
+        Step::Ask(Command::OpenSession { tag: self.tag, which, setup: self.setup.clone() })
+    }
+
+    fn listed(&mut self, list: SessionList) -> Option<Step> {
+        let State::Looking(search) = &mut self.state else { return None };
+        search.read(list.sessions);
+        if let Some(cursor) = list.next_cursor.filter(|_| search.pages > 0) {
+            return Some(search.list(self.tag, Some(cursor)));
+        }
+        if let Some(session) = search.latest.take() {
+            let which = reopen(session.session_id, &search.offers);
+            // The agent may look it up by the folder as well.
+            self.setup.cwd = session.cwd;
+            return Some(self.open(which));
+        }
+        if let Some(cwd) = search.spellings.pop_front() {
+            search.cwd = cwd;
+            return Some(search.list(self.tag, None));
+        }
+        Some(Step::Failed(RootCause::NoSession { cwd: self.setup.cwd.clone() }))
+    }
+}
+
+impl Search {
+    fn list(&self, tag: Tag, cursor: Option<String>) -> Step {
+        Step::Ask(Command::ListSessions { tag, cwd: Some(self.cwd.clone()), cursor })
+    }
+
+    /// Reads a page. Agents list what changed last first, so where there are no times the first one counts.
+    fn read(&mut self, page: Vec<SessionInfo>) {
+        let cwd = self.cwd.trim_end_matches('/');
+        for session in page.into_iter().filter(|session| session.cwd.trim_end_matches('/') == cwd) {
+            // ISO 8601 in UTC sorts as text.
+            if self.latest.as_ref().is_none_or(|latest| session.updated_at > latest.updated_at) {
+                self.latest = Some(session);
+            }
+        }
+        self.pages -= 1;
+    }
+}
+
+fn reopen(session: SessionId, offers: &AgentCapabilities) -> Which {
+    if !offers.load_session && offers.session_capabilities.resume {
+        Which::Resume(session)
+    } else {
+        Which::Load(session)
+    }
+}
+
+/// Pages of the agent's list of sessions that are looked at: a list may have no end.
+const PAGES: u32 = 100;
