@@ -234,7 +234,7 @@ impl fmt::Display for Failed {
             RootCause::Unsettable(why) => why.fmt(f),
             RootCause::Unreadable(why) => f.write_str(why),
             RootCause::Fault(fault) => fault.fmt(f),
-            RootCause::Stopped(reason) => f.write_str(reason.as_str()),
+            RootCause::Stopped(reason) => write!(f, "the agent stopped: {}", reason.as_str()),
             RootCause::Impossible(refused) => refused.fmt(f),
             RootCause::NoSession { cwd } => write!(f, "no session in {cwd}"),
             RootCause::Rejected { title } => write!(f, "not permitted: {title}"),
