@@ -280,9 +280,29 @@ mod tests {
         spawned.child.pid().unwrap()
     }
 
-    /// One test: a process has one guardian.
+    /// Runs that test again as the only one of a process, which has one guardian for all its threads.
+    fn alone(name: &str, test: fn()) {
+        const ALONE: &str = "AGENTLINE_TEST_ALONE";
+        if std::env::var_os(ALONE).is_some() {
+            return test();
+        }
+        let us = std::env::current_exe().unwrap();
+        let ran = Command::new(us).args(["--exact", name, "--nocapture"]).env(ALONE, "").output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stdout);
+        assert!(
+            ran.status.success() && said.contains("1 passed"),
+            "{said}{}",
+            String::from_utf8_lossy(&ran.stderr)
+        );
+    }
+
     #[test]
     fn g6_a_guardian_hears_of_each_child_before_its_program_runs() {
+        let name = "guardian::tests::g6_a_guardian_hears_of_each_child_before_its_program_runs";
+        alone(name, guardian_hears_of_each_child);
+    }
+
+    fn guardian_hears_of_each_child() {
         let theirs = listen();
         let (first, second) = (child("/bin/cat").unwrap(), child("/bin/cat").unwrap());
         // Each child holds the line until it is its program, so what it says was said before.

@@ -49,12 +49,11 @@ pub fn a_shortage_passes(dir: &Path, drive: Drive) {
     };
     let address = Address(dir.join("s/sock"));
     let [again, accept, caller] = [10, 11, 12].map(LinkId::from_number);
-    let opens =
-        [Open::spawn(sh(dir, "exit 3")), Open::Connect(address.clone()), Open::Listen(address.clone())];
-    let mut script =
-        vec![open(again, Open::Listen(Address(dir.join("s/other")))), Step::Until(again, Until::Opened)];
+    let other = Address(dir.join("s/other"));
+    let opens = [Open::spawn(sh(dir, "exit 3")), Open::Connect(other.clone()), Open::Listen(address)];
+    let mut script = vec![open(again, Open::Listen(other.clone())), Step::Until(again, Until::Opened)];
     script.extend([
-        open(caller, Open::Connect(Address(dir.join("s/other")))),
+        open(caller, Open::Connect(other)),
         Step::Until(caller, Until::Opened),
         look(move |_| allow(next_descriptor())),
         open(accept, Open::Accept(again)),
