@@ -21,7 +21,7 @@ use crate::guard;
 use crate::output::{Json, News, Notes, Screen, Sink, Start, Text};
 use crate::plan::{self, Plan, Task, about};
 use crate::show::Show;
-use crate::signals::{self, Ask};
+use crate::signals::{Ask, Signals};
 use crate::trace::Trace;
 
 /// Runs it. A problem that is returned is one of the command line; all others are part of the result.
@@ -85,8 +85,10 @@ fn drive(
     let recording =
         trace.is_some().then(|| Recording { channel: "acp".into(), role: "subagent".into(), secrets });
     guard::arm(notes);
+    // Before a child is there: from here on a signal is a wish, and not our end.
+    let signals = Signals::catch()?;
     let mut driver = Driver::<Tap<Run>>::new(args.runtime, Tapped { config, recording })?;
-    obey_signals(driver.handle(), notes.clone(), Arc::clone(ends))?;
+    obey_signals(signals, driver.handle(), notes.clone(), Arc::clone(ends))?;
     obey_reader(driver.handle());
     if asks {
         show.ask(asker(args, notes, driver.handle())?);
@@ -110,9 +112,14 @@ fn drive(
 }
 
 /// Ctrl-C cancels, and once more it does not wait; what else wants our end gets it.
-fn obey_signals(run: Handle<Tap<Run>>, notes: Notes, ends: Arc<AtomicU8>) -> io::Result<()> {
+fn obey_signals(
+    signals: Signals,
+    run: Handle<Tap<Run>>,
+    notes: Notes,
+    ends: Arc<AtomicU8>,
+) -> io::Result<()> {
     let mut first = true;
-    signals::on_each(run, move |run, ask| {
+    signals.on_each(run, move |run, ask| {
         // Refused when the run is over.
         let _ = match ask {
             Ask::Interrupt if std::mem::take(&mut first) && run.command(Command::Cancel).is_ok() => {

@@ -36,7 +36,7 @@ use crate::mcp;
 use crate::output::{EXPIRED, In, Json, News, Notes, Screen, Sink, Start, Text, is_clever, unwritten};
 use crate::plan::{self, Spawn};
 use crate::prompt;
-use crate::signals::{self, Ask};
+use crate::signals::{Ask, Signals};
 use crate::trace::Trace;
 use desk::{Desk, Typed};
 use history::History;
@@ -138,6 +138,8 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         words: std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),
     });
     guard::arm(notes);
+    // Before a terminal is changed and a child is there: from here on a signal is a wish, and not our end.
+    let signals = Signals::catch().map_err(|error| internal(&error))?;
     let driver = Driver::<Tap<Chat>>::new(Tapped { config, recording }).map_err(|error| internal(&error))?;
 
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
@@ -164,7 +166,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         code: 0,
         gone: None,
     };
-    talk.listen(&driver, &keyboard, &ends, args.timeout).map_err(|error| internal(&error))?;
+    talk.listen(signals, &driver, &keyboard, &ends, args.timeout).map_err(|error| internal(&error))?;
     Ok(talk.drive(driver, keyboard, &ends))
 }
 
@@ -205,12 +207,13 @@ impl Talk {
     /// Everything that comes from elsewhere: keys, signals, a clock, and how far the reader of our output is.
     fn listen(
         &self,
+        signals: Signals,
         driver: &Driver<Tap<Chat>>,
         keyboard: &Keyboard,
         ends: &Arc<AtomicU8>,
         timeout: Option<Duration>,
     ) -> io::Result<()> {
-        obey_signals(driver.handle(), Arc::clone(ends))?;
+        obey_signals(signals, driver.handle(), Arc::clone(ends))?;
         let chat = driver.handle();
         Sink::ours().watch(move |news| match news {
             News::Full => chat.hold(true),
@@ -438,8 +441,8 @@ fn end(chat: &Conversation, ends: &AtomicU8, code: u8, how: Command) {
     let _ = chat.command(how);
 }
 
-fn obey_signals(chat: Conversation, ends: Arc<AtomicU8>) -> io::Result<()> {
-    signals::on_each(chat, move |chat, ask| match ask {
+fn obey_signals(signals: Signals, chat: Conversation, ends: Arc<AtomicU8>) -> io::Result<()> {
+    signals.on_each(chat, move |chat, ask| match ask {
         Ask::Interrupt => match cancel(chat) {
             Ok(()) => {}
             // It was asked before, and that takes too long.
