@@ -124,7 +124,7 @@ fn plain(event: Value) -> Value {
         Value::Object(members) => {
             let members = members.into_iter().map(|(name, value)| match (&*name, value) {
                 ("pid" | "uid", _) => (name, Value::Null),
-                ("rung", Value::String(rung)) if rung == "own" => (name, "eof".into()),
+                ("rung" | "exitRung", Value::String(rung)) if rung == "own" => (name, "eof".into()),
                 (_, value) => (name, plain(value)),
             });
             Value::Object(members.collect())

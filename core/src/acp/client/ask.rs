@@ -420,7 +420,7 @@ impl Client {
         let state: SessionState = object(json).unwrap_or_default();
         let (modes, models) = (state.modes.is_some(), state.models.is_some());
         let known = Known::new(modes, models, state.config_options.is_some());
-        self.sessions.insert(session.clone(), Session::Open(known));
+        self.sessions.insert(session.clone(), Session::Open(Box::new(known)));
         Ok(Answer::SessionOpened { session, state })
     }
 

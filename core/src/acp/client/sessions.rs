@@ -13,7 +13,8 @@ use crate::machine::Tag;
 pub(super) enum Session {
     /// It is being loaded or resumed; its updates belong there.
     Opening(Moment),
-    Open(Known),
+    /// On the heap: the tree that keeps sessions has room for eleven as soon as there is one.
+    Open(Box<Known>),
 }
 
 /// What is known of a session that is open.
@@ -96,7 +97,9 @@ impl Sessions {
 
     pub(super) fn remove(&mut self, id: &SessionId) {
         self.set_turn(id, Turn::Idle);
-        if let Some(Session::Open(Known { late: Some(late), .. })) = self.all.remove(id) {
+        if let Some(Session::Open(known)) = self.all.remove(id)
+            && let Some(late) = known.late
+        {
             self.late.remove(&late.request);
         }
     }
@@ -158,7 +161,7 @@ impl Sessions {
     /// The one that was not used for longest, of those that nobody is busy with.
     pub(super) fn longest_idle(&self, busy: impl Fn(&SessionId) -> bool) -> Option<SessionId> {
         let idle = self.all.iter().filter_map(|(id, state)| match state {
-            Session::Open(Known { turn: Turn::Idle, used, .. }) if !busy(id) => Some((used, id)),
+            Session::Open(known) if matches!(known.turn, Turn::Idle) && !busy(id) => Some((&known.used, id)),
             Session::Open(_) | Session::Opening(_) => None,
         });
         idle.min().map(|(_, id)| id.clone())
