@@ -7,6 +7,7 @@ mod bridge;
 mod captures;
 mod cuts;
 mod desktop;
+mod model;
 mod worlds;
 
 use std::time::Duration;
