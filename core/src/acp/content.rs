@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::Json;
-use super::lenient::or_default;
+use super::lenient::{or_default, text_or_none};
 use crate::rpc::Text;
 
 /// One piece of content.
@@ -139,7 +139,7 @@ pub enum Resource {
         /// The whole text of the resource.
         text: String,
         /// The media type, such as `text/plain`, where it is known.
-        #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "text_or_none", skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
     },
     /// A resource that is bytes.
@@ -150,7 +150,7 @@ pub enum Resource {
         /// The whole resource in base64.
         blob: String,
         /// The media type, such as `application/pdf`, where it is known.
-        #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "text_or_none", skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
     },
 }
@@ -273,4 +273,22 @@ pub(super) struct Tagged<'a, T> {
     pub(super) tag: &'a str,
     #[serde(flatten)]
     pub(super) fields: &'a T,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_media_type_of_a_resource_costs_only_itself() {
+        for (given, expected) in [(r#""text/plain""#, Some("text/plain")), ("7", None), ("null", None)] {
+            let text = format!(r#"{{"uri":"file:///f","text":"t","mimeType":{given}}}"#);
+            let blob = format!(r#"{{"uri":"file:///f","blob":"aGk=","mimeType":{given}}}"#);
+            for json in [text, blob] {
+                let read: Resource = serde_json::from_str(&json).unwrap();
+                let (Resource::Text { mime_type, .. } | Resource::Blob { mime_type, .. }) = &read;
+                assert_eq!(mime_type.as_deref(), expected, "{json}");
+            }
+        }
+    }
 }

@@ -48,6 +48,13 @@ pub(super) fn explain(error: &serde_json::Error) -> String {
 
 pub(super) use crate::rpc::or_default;
 
+/// A text that is of no use where it is none; for members of untagged enums, whose values are there no more as they
+/// were written.
+pub(super) fn text_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(if let serde_json::Value::String(text) = value { Some(text) } else { None })
+}
+
 /// Bad items are left out, and a bad list is an empty one.
 pub(super) fn items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
