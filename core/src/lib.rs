@@ -121,6 +121,7 @@ mod closed;
 pub mod control;
 pub mod discovery;
 pub mod galley;
+pub mod hub;
 pub mod limits;
 pub mod lines;
 pub mod link;

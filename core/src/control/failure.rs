@@ -1,8 +1,11 @@
 //! What went wrong, in the protocol's words, and what a command line makes of it.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::rpc::{Json, each_member, text};
 
 /// The stable identifier of an error. Servers may add some: an unknown one is kept as it came.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -45,6 +48,10 @@ pub enum ErrorTag {
     Busy,
     /// Somebody else was first.
     AlreadyAnswered,
+    /// The program that asks was started by an agent, and an agent may not decide that.
+    NotPermitted,
+    /// The agent wants a login first.
+    NeedsLogin,
     /// Reserved by the protocol; nobody sends it.
     NotImplemented,
     /// One that this version does not know.
@@ -53,7 +60,7 @@ pub enum ErrorTag {
 
 impl ErrorTag {
     /// Every tag that has a name here.
-    pub const KNOWN: [Self; 20] = [
+    pub const KNOWN: [Self; 22] = [
         Self::Internal,
         Self::InvalidArgs,
         Self::NotFound,
@@ -73,6 +80,8 @@ impl ErrorTag {
         Self::IdleTimeout,
         Self::Busy,
         Self::AlreadyAnswered,
+        Self::NotPermitted,
+        Self::NeedsLogin,
         Self::NotImplemented,
     ];
 
@@ -111,6 +120,8 @@ impl ErrorTag {
             Self::IdleTimeout => ("idle_timeout", 1),
             Self::Busy => ("busy", 1),
             Self::AlreadyAnswered => ("already_answered", 1),
+            Self::NotPermitted => ("not_permitted", 1),
+            Self::NeedsLogin => ("needs_login", 7),
             Self::NotImplemented => ("not_implemented", 1),
             Self::Unknown(word) => (word, 1),
         }
@@ -151,13 +162,35 @@ pub struct Failure {
     pub tag: ErrorTag,
     /// The reason for people. Its words may change.
     pub message: String,
+    /// Members beside these two, as an object: what more there is to say to a program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Box<Json>>,
 }
 
 impl Failure {
     /// A failure of that kind, with a reason for people.
     #[must_use]
     pub fn new(tag: ErrorTag, message: impl Into<String>) -> Self {
-        Self { tag, message: message.into() }
+        Self { tag, message: message.into(), beside: None }
+    }
+
+    /// The same with members beside the tag: an object. Those that every answer has are left out.
+    #[must_use]
+    pub fn beside<T: Serialize + ?Sized>(mut self, members: &T) -> Self {
+        self.beside = Some(Box::new(Json::new(members)));
+        self
+    }
+
+    /// A member beside the tag, if there is one and it is text.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<String> {
+        let mut found = None;
+        each_member(self.beside.as_ref()?.get(), |member, value| {
+            if member == name {
+                found = value.and_then(text).map(Cow::into_owned);
+            }
+        });
+        found
     }
 
     /// The request or its arguments cannot be taken.
@@ -202,7 +235,8 @@ mod tests {
         let protocol = "internal 1, invalid_args 2, not_found 3, db_unavailable 4, runner_error 5, \
             python_not_found 5, ga_path_invalid 5, managed_runtime_invalid 5, managed_model_not_configured 5, \
             bridge_cwd_invalid 5, path_encoding 5, spawn_io 5, pipe_unavailable 5, schema_mismatch 1, \
-            unknown_command 1, app_unavailable 1, idle_timeout 1, busy 1, already_answered 1, not_implemented 1";
+            unknown_command 1, app_unavailable 1, idle_timeout 1, busy 1, already_answered 1, not_permitted 1, \
+            needs_login 7, not_implemented 1";
         let ours = ErrorTag::KNOWN.map(|tag| format!("{tag} {}", tag.exit_code()));
         assert_eq!(ours.join(", "), protocol);
     }

@@ -1,5 +1,6 @@
 //! The lines of both roles: requests one way, answers the other. Reading is total.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::DeserializeOwned;
@@ -76,7 +77,9 @@ impl Answer {
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Reply(result) => result.get().len(),
-            Self::Fail(Failure { tag, message }) => tag.as_str().len() + message.len(),
+            Self::Fail(Failure { tag, message, beside }) => {
+                tag.as_str().len() + message.len() + beside.as_ref().map_or(0, |json| json.get().len())
+            }
             Self::Frame(data) => data.get().len(),
             Self::End(reason) => reason.len(),
         }
@@ -208,9 +211,12 @@ pub(super) fn answer(buf: &mut Vec<u8>, request_id: Option<&RequestId>, answer: 
     }
     match answer {
         Answer::Reply(result) => raw_member(buf, "result", result),
-        Answer::Fail(Failure { tag, message }) => {
+        Answer::Fail(Failure { tag, message, beside }) => {
             member(buf, "error", tag);
             member(buf, "message", message);
+            for (name, value) in beside.as_deref().map(others).unwrap_or_default() {
+                raw_member(buf, &name, &value);
+            }
         }
         Answer::Frame(data) => raw_member(buf, "data", data),
         Answer::End(reason) => member(buf, "reason", reason),
@@ -279,10 +285,14 @@ pub(super) fn said(line: Line<'_>, streaming: bool, limits: &Limits) -> Said {
         }
     };
     let known = members.answer().filter(|answer| !(streaming && matches!(answer, Answer::Reply(_))));
-    let answer = known.unwrap_or_else(|| match streaming || members.stream.is_some() {
+    let mut answer = known.unwrap_or_else(|| match streaming || members.stream.is_some() {
         true => Answer::Frame(read_text(text).unwrap_or_else(|| Json::new(&()))),
         false => Answer::Fail(members.failure()),
     });
+    if let Answer::Fail(failure) = &mut answer {
+        let beside = read_text(text).map(|whole: Json| others(&whole)).filter(|others| !others.is_empty());
+        failure.beside = beside.map(|others| Box::new(Json::new(&others)));
+    }
     Said::Answer(to, answer)
 }
 
@@ -324,8 +334,15 @@ impl Answered<'_> {
     fn failure(&self) -> Failure {
         let tag = self.error.and_then(read).unwrap_or(ErrorTag::Internal);
         let message = self.message.and_then(read).unwrap_or_else(|| "the server gives no reason".to_owned());
-        Failure { tag, message }
+        Failure { tag, message, beside: None }
     }
+}
+
+/// The members of an object that no answer has anyway.
+fn others(object: &Json) -> BTreeMap<String, Json> {
+    let mut all: BTreeMap<String, Json> = serde_json::from_str(object.get()).unwrap_or_default();
+    all.retain(|name, _| !ENVELOPE.contains(&&**name));
+    all
 }
 
 /// The members of an object. `None`: not JSON, something else, a known member twice, or too deep.
@@ -342,6 +359,8 @@ fn read_text<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
     serde_json::from_str(text).ok()
 }
 
+/// The members of an answer.
+const ENVELOPE: [&str; 8] = ["ok", "requestId", "result", "error", "message", "stream", "data", "reason"];
 /// What Galley itself says then: its clients may know the words.
 const MALFORMED: &str = "malformed request JSON";
 /// What an end without a reason means, to Galley's own command line as well.
@@ -427,6 +446,14 @@ mod tests {
                 r#"{"ok":false,"requestId":"r1","error":"not_found","message":"session 'xyz' does not exist"}"#,
             ),
             (
+                Answer::Fail(
+                    Failure::new(ErrorTag::AlreadyAnswered, "late")
+                        .beside(&json!({"ok": 7, "by": "client\n"})),
+                ),
+                r#"{"ok":false,"error":"already_answered","message":"late","by":"client\n"}"#,
+                r#"{"ok":false,"requestId":"r1","error":"already_answered","message":"late","by":"client\n"}"#,
+            ),
+            (
                 Answer::frame(&json!({"kind": "turn_start"})),
                 r#"{"stream":"event","data":{"kind":"turn_start"}}"#,
                 r#"{"stream":"event","requestId":"r1","data":{"kind":"turn_start"}}"#,
@@ -481,6 +508,10 @@ mod tests {
             (
                 r#"{"ok":false,"error":"new_tag","message":"m"}"#,
                 r#"Oldest {"ok":false,"error":"new_tag","message":"m"}"#,
+            ),
+            (
+                r#"{"by":"client","ok":false,"error":"already_answered","message":"m","optionId":"o"}"#,
+                r#"Oldest {"ok":false,"error":"already_answered","message":"m","by":"client","optionId":"o"}"#,
             ),
             (
                 r#"{"ok":1,"result":{}}"#,

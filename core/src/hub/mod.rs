@@ -1,0 +1,3 @@
+//! The hub: every session of a machine in one place.
+
+pub mod api;
