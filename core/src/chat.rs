@@ -109,6 +109,11 @@ pub enum Event {
     Said(subagent::Event),
     /// A turn begins. It ends with [`Finished`](subagent::Event::Finished).
     Begun(Box<Line>),
+    /// The turn is being cancelled, and its end follows. Told once for each of the two who may wish it.
+    Cancelling {
+        /// Whoever attached wishes it, and not the keyboard.
+        from_outside: bool,
+    },
     /// These lines were taken back, in the order they were typed. Not told when there was none.
     Recalled(Vec<String>),
     /// Others can attach from here on.
@@ -356,6 +361,7 @@ impl Chat {
         }
         let session = self.cancel(now)?;
         self.state = State::Cancelling(session);
+        self.out.tell(Event::Cancelling { from_outside: false });
         Ok(())
     }
 
@@ -385,8 +391,11 @@ impl Chat {
             server::Event::PromptReceived { prompt, text } => self.queue(text, Source::Outside(prompt)),
             server::Event::CancelReceived => {
                 self.lines.retain(|line| line.from == Source::Keyboard);
+                let is_news = !self.turn.is_cancelled();
                 // Refused when nothing runs.
-                let _ = self.cancel(now);
+                if self.cancel(now).is_ok() && is_news {
+                    self.out.tell(Event::Cancelling { from_outside: true });
+                }
             }
             server::Event::PresenceFailed { errno } => self.out.tell(Event::PresenceFailed { errno }),
             server::Event::Closed(why) => self.out.tell(Event::Detached(why)),

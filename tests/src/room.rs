@@ -194,6 +194,9 @@ impl Told {
                 self.begun.push((line.text.clone(), line.from));
                 format!("{mark} {}{waited}", line.text)
             }
+            Event::Cancelling { from_outside } => {
+                format!("cancelling{}", if from_outside { " (from outside)" } else { "" })
+            }
             Event::Recalled(lines) => {
                 self.recalled.extend_from_slice(&lines);
                 format!("taken back: {}", lines.join(", "))

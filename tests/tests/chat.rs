@@ -83,7 +83,7 @@ fn the_keyboard_cancels_a_turn_from_outside() {
     let mut room = Room::quiet(Policy::Ask, true);
     let (_, heard) = room.caller("ask it");
     room.command(Command::Cancel);
-    assert_eq!(room.news(), ["» ask it", "? it", "Cancelled by Cancel", "Aborted"]);
+    assert_eq!(room.news(), ["» ask it", "? it", "cancelling", "Cancelled by Cancel", "Aborted"]);
     assert_eq!(answer(&heard), Some(Turn { stop: Stop::Cancelled, answer: None }));
     room.types("say on");
     assert_eq!(room.news(), ["› say on", "on", "Completed"]);
@@ -146,11 +146,22 @@ fn who_does_not_wait_for_the_end_of_a_cancelled_turn_leaves() {
     let mut room = Room::quiet(Policy::Ask, false);
     room.types("deaf");
     room.command(Command::Cancel);
-    assert_eq!(room.news(), ["› deaf"]);
+    assert_eq!(room.news(), ["› deaf", "cancelling"]);
     assert_eq!(room.world.command(room.chat, Command::Cancel), Err(Refused::Busy));
     room.command(Command::Shutdown);
     room.world.run();
     assert_eq!(room.news(), ["Aborted", "closed"]);
+}
+
+#[test]
+fn a_cancel_is_told_once_for_each_who_wishes_it() {
+    let mut room = Room::quiet(Policy::Ask, true);
+    room.types("deaf");
+    cancel(&mut room);
+    cancel(&mut room);
+    room.command(Command::Cancel);
+    cancel(&mut room);
+    assert_eq!(room.news(), ["› deaf", "cancelling (from outside)", "cancelling"]);
 }
 
 #[test]
@@ -160,7 +171,8 @@ fn a_cancel_from_outside_ends_the_turn_and_takes_back_what_waits_outside() {
     room.types("say typed");
     let (_, heard) = room.caller("say from outside");
     cancel(&mut room);
-    assert_eq!(room.news(), ["› hang", "Aborted", "› say typed (waited)", "typed", "Completed"]);
+    let cancelled = ["› hang", "cancelling (from outside)", "Aborted"];
+    assert_eq!(room.news(), [&cancelled[..], &["› say typed (waited)", "typed", "Completed"]].concat());
     assert_eq!(answer(&heard), Some(Turn { stop: Stop::Cancelled, answer: None }));
 }
 

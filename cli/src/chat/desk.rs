@@ -46,22 +46,13 @@ struct State {
     kept: Option<String>,
     /// Lines that wait for the end of the turn.
     waiting: VecDeque<String>,
-    turn: Turn,
+    /// A turn runs, or the session is not open yet.
+    busy: bool,
     /// The first one is shown.
     questions: VecDeque<Question>,
     /// What the agent said of its calls so far.
     known: Tools,
     input: Input,
-}
-
-#[derive(Clone, Copy, Eq, PartialEq)]
-enum Turn {
-    /// The session is not open yet.
-    Awaited,
-    None,
-    Running,
-    /// From here.
-    Cancelled,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -80,7 +71,7 @@ impl Desk {
             old: false,
             kept: None,
             waiting: VecDeque::new(),
-            turn: Turn::Awaited,
+            busy: true,
             questions: VecDeque::new(),
             known: Tools::default(),
             input: Input::Open,
@@ -103,11 +94,6 @@ impl Desk {
         let typed = match state.editor.press(key) {
             Edited::Changed => None,
             Edited::Entered(text) => self.entered(&mut state, text),
-            // As in a shell, it takes back what is typed, where there is nothing else to be taken back.
-            Edited::Other(Key::Interrupt) if state.turn == Turn::None && !state.editor.text().is_empty() => {
-                state.editor.take();
-                None
-            }
             Edited::Other(Key::Interrupt) => Some(Typed::Interrupt),
             Edited::Other(Key::Leave) => Some(Typed::End),
             Edited::Other(Key::Suspend) => Some(Typed::Suspend),
@@ -234,7 +220,7 @@ impl Desk {
     /// A turn begins. `typed`: with the oldest line that waited.
     pub(crate) fn begun(&self, typed: bool) {
         let mut state = self.lock();
-        state.turn = Turn::Running;
+        state.busy = true;
         if typed {
             state.waiting.pop_front();
         }
@@ -244,24 +230,24 @@ impl Desk {
     /// Nothing runs any more.
     pub(crate) fn rest(&self) {
         let mut state = self.lock();
-        state.turn = Turn::None;
+        state.busy = false;
         self.show(&state);
     }
 
-    /// Whether a turn runs that nobody here has cancelled yet: it counts as cancelled from here on.
-    pub(crate) fn is_first_cancel(&self) -> bool {
+    /// Takes away what is being typed. Whether there was any.
+    pub(crate) fn clear(&self) -> bool {
         let mut state = self.lock();
-        let is_first = state.turn == Turn::Running;
-        if is_first {
-            state.turn = Turn::Cancelled;
-        }
-        is_first
+        let text = state.editor.take();
+        self.show(&state);
+        !text.is_empty()
     }
 
     /// Lines that waited are not to be said: they are back where they were typed.
     pub(crate) fn take_back(&self, mut lines: Vec<String>) {
         let mut state = self.lock();
-        state.waiting.clear();
+        // Behind them there may be newer ones by now.
+        let taken = lines.len().min(state.waiting.len());
+        state.waiting.drain(..taken);
         let text = state.editor.take();
         if !text.is_empty() {
             lines.push(text);
@@ -282,9 +268,8 @@ impl Desk {
 
     /// Waits until the next line is wanted: nothing runs and nothing waits, or there is a question.
     pub(crate) fn wait_until_wanted(&self) {
-        let is_busy = |state: &mut State| {
-            state.questions.is_empty() && (state.turn != Turn::None || !state.waiting.is_empty())
-        };
+        let is_busy =
+            |state: &mut State| state.questions.is_empty() && (state.busy || !state.waiting.is_empty());
         let _unlocked = self.changed.wait_while(self.lock(), is_busy);
     }
 
@@ -299,8 +284,7 @@ impl Desk {
         if state.input == Input::Open {
             input = Some((state.editor.text().to_owned(), state.editor.cursor()));
         }
-        let waits = state.turn != Turn::None;
-        let queued = state.waiting.iter().filter(|_| waits).cloned().collect();
+        let queued = state.waiting.iter().filter(|_| state.busy).cloned().collect();
         page.foot(Foot { queued, question, input });
     }
 }

@@ -280,6 +280,11 @@ impl Talk {
                 self.desk.begun(line.from == Source::Keyboard);
                 self.screen.begun(&line);
             }
+            Event::Cancelling { from_outside } => {
+                // Its end must be heard, whoever reads.
+                Sink::ours().press(true);
+                self.screen.cancelling(from_outside);
+            }
             Event::Recalled(lines) => self.desk.take_back(lines),
             Event::Listening(at) => self.screen.listening(&at),
             Event::Detached(Why::Stopped) => {}
@@ -412,15 +417,13 @@ fn enter(
 /// Cancels the turn, and gives back what waits for its end. What cannot be cancelled is not waited for: the start, and
 /// a turn that is being cancelled.
 fn interrupt(chat: &Conversation, notes: &Notes, desk: &Desk, ends: &AtomicU8) -> Result<(), Refused> {
-    // Before the turn can be over, or it would be said behind its end.
-    if desk.is_first_cancel() {
-        notes.line("◦ cancelling; Ctrl-C again ends the agent");
-    }
     match cancel(chat) {
         Ok(()) => {}
         Err(Refused::NotReady) => end(chat, ends, INTERRUPTED, Command::Shutdown),
         Err(Refused::Busy) => end(chat, ends, INTERRUPTED, Command::Hasten),
         Err(Refused::Closed) => return chat.command(Command::Hasten),
+        // As in a shell.
+        Err(_) if desk.clear() => {}
         Err(_) => notes.line("◦ nothing runs; Ctrl-D leaves"),
     }
     Ok(())
@@ -429,8 +432,6 @@ fn interrupt(chat: &Conversation, notes: &Notes, desk: &Desk, ends: &AtomicU8) -
 fn cancel(chat: &Conversation) -> Result<(), Refused> {
     // Refused when it is over.
     let _ = chat.command(Command::Recall);
-    // The end of the turn must be heard, whoever reads.
-    Sink::ours().press(true);
     chat.command(Command::Cancel)
 }
 

@@ -55,9 +55,8 @@ impl Modes {
     fn stop(&self) {
         if has_shell() {
             self.set(false);
-            // It returns when we go on.
+            // It returns when we go on. That comes with a signal of its own, which takes the terminal again.
             let _ = emulate_default_handler(SIGTSTP);
-            self.set(true);
         }
     }
 
@@ -66,10 +65,14 @@ impl Modes {
         let mut ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
         let sink = Sink::ours();
         if on {
-            // Also when it was ours already: after a stop nobody could catch, it is the shell's.
+            // After a stop that nobody could catch, whoever had the terminal meanwhile has set it.
+            let is_untouched = *ours && tcgetattr(io::stdin()).is_ok_and(|now| is_raw(&now));
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, &raw(self.before.clone()));
             sink.write(Stream::Out, b"\x1b[?2004h");
-            self.page.park(false);
+            match is_untouched {
+                true => self.page.redraw(false),
+                false => self.page.park(false),
+            }
         } else if *ours {
             self.page.park(true);
             sink.write_surely(Stream::Out, b"\x1b[?2004l");
@@ -87,6 +90,10 @@ fn raw(mut settings: Termios) -> Termios {
     settings.special_codes[SpecialCodeIndex::VMIN] = 1;
     settings.special_codes[SpecialCodeIndex::VTIME] = 0;
     settings
+}
+
+fn is_raw(settings: &Termios) -> bool {
+    !settings.local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO)
 }
 
 /// Whether our parent can continue us once we are stopped. If not, a stop is for ever.

@@ -77,6 +77,9 @@ pub(crate) trait Screen {
     /// A turn of a conversation begins. It ends with a result.
     fn begun(&mut self, line: &Line);
 
+    /// The turn is being cancelled, as was wished here or from outside.
+    fn cancelling(&mut self, _from_outside: bool) {}
+
     /// Nothing runs, and nothing is waited for, until a turn begins.
     fn at_rest(&mut self) {}
 

@@ -115,6 +115,9 @@ impl Notes {
     /// A line in the place of what the terminal itself has put there: the echo of Ctrl-C. In a pipe there is
     /// none, and nothing is said.
     pub(crate) fn over(&self, text: &str) {
+        if self.0.page.is_some() {
+            return self.line(text);
+        }
         match (self.0.erases, self.0.terminal) {
             (true, _) => self.0.lines("\r\x1b[K", text, false),
             (false, true) => self.0.lines("\n", text, false),

@@ -357,6 +357,14 @@ impl Screen for Text {
         self.busy("waiting for the agent");
     }
 
+    fn cancelling(&mut self, from_outside: bool) {
+        if from_outside {
+            return self.note("◦ cancelling, as was asked from outside");
+        }
+        let _ = self.show();
+        self.notes.over("◦ cancelling; Ctrl-C again ends the agent");
+    }
+
     fn at_rest(&mut self) {
         self.doing.clear();
         self.notes.still();

@@ -212,6 +212,25 @@ fn the_second_ctrl_c_does_not_wait() {
 }
 
 #[test]
+fn ctrl_c_may_come_before_the_turn_that_it_cancels_is_shown() {
+    let bench = Bench::new();
+    let mut terminal = Terminal::new(&mut bench.agentline(&["chat"]));
+    terminal.types("hello\r");
+    terminal.until("◦ completed in");
+    // In one piece, with the next line begun: nothing of ours runs between these keys.
+    for turn in 1..=20 {
+        terminal.types("slow 1000\rnext\u{3}");
+        terminal.until_times("◦ cancelling; Ctrl-C again ends the agent\n", turn);
+        terminal.until_times("◦ cancelled after", turn);
+        terminal.types("\u{3}\u{3}");
+        let shown = terminal.until_times("◦ nothing runs; Ctrl-D leaves", turn);
+        assert!(!shown.contains("› next"), "{shown}");
+    }
+    terminal.types("hang\r\u{3}\u{3}");
+    assert_eq!(terminal.end().0.code(), Some(130));
+}
+
+#[test]
 fn a_start_that_takes_too_long_is_ended_by_ctrl_c() {
     let bench = Bench::new();
     let mut terminal =

@@ -150,6 +150,10 @@ impl Turn {
         self.cancelled = true;
     }
 
+    pub(crate) const fn is_cancelled(&self) -> bool {
+        self.cancelled
+    }
+
     /// Takes a permission request: what to tell of it, and the policy's answer unless the user is asked.
     pub(crate) fn asked(&mut self, asked: Box<PermissionAsked>) -> (Event, Option<client::Command>) {
         let PermissionAsked { request, asked: about } = &*asked;
