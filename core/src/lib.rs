@@ -25,7 +25,7 @@
 //! | one link | [`link`]: its life and the ladder of its end. [`lines`]: bytes to lines. [`rpc`]: lines to JSON-RPC. `role.rs`: the order of a step |
 //! | many links | [`nest`]: machines made of machines, and a listener with its connections |
 //! | channels | below |
-//! | one vocabulary | [`session`]: what a session of any channel tells and takes; the first source is an ACP agent |
+//! | one vocabulary | [`session`]: what a session of any channel tells and takes; the sources are an ACP agent and one that dials in |
 //! | what is made of them | [`subagent`]: one task. [`chat`]: one conversation that others can attach to. [`check`]: whether an agent can be used |
 //! | beside them | [`discovery`]: which agents there are. [`place`] and [`trust`]: whom a socket and a path may be trusted to. [`problem`]: why something came to nothing, as data. [`trace`]: record and replay |
 //!
@@ -35,6 +35,7 @@
 //! | [`attach`] | [`attach::Client`], [`attach::Canceller`], [`attach::Caller`] of both; [`attach::Server`] | the client, with the token |
 //! | [`galley`] | [`galley::Desktop`], [`galley::Bridge`] | the bridge, when it is ready |
 //! | [`control`] | [`control::Client`], [`control::Server`] | the client |
+//! | [`reverse`] | [`reverse::Acceptor`], [`reverse::Agent`] | the agent, which dials in |
 //!
 //! # A client and an agent in memory
 //!
@@ -130,6 +131,7 @@ pub mod nest;
 mod outbox;
 pub mod place;
 pub mod problem;
+pub mod reverse;
 mod role;
 pub mod rpc;
 pub mod secret;
@@ -159,5 +161,7 @@ mod tests {
         assert!(size_of::<Output<attach::client::Event>>() <= 64);
         assert!(size_of::<Output<attach::caller::Event>>() <= 64);
         assert!(size_of::<Output<chat::Event>>() <= 64);
+        assert!(size_of::<Output<reverse::acceptor::Event>>() <= 64);
+        assert!(size_of::<Output<reverse::agent::Event>>() <= 64);
     }
 }

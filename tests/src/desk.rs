@@ -81,6 +81,18 @@ impl<M: Machine> Desk<M> {
         self.heard(link, Heard::Bytes(bytes));
     }
 
+    /// Its peer says lines, one read each.
+    pub fn hear(&mut self, lines: &[&str]) {
+        for line in lines {
+            self.send(LinkId::FIRST, format!("{line}\n").as_bytes());
+        }
+    }
+
+    /// The lines that its peer can read by now.
+    pub fn said(&mut self) -> Vec<String> {
+        self.read(LinkId::FIRST).lines().map(str::to_owned).collect()
+    }
+
     /// Asks it for something.
     ///
     /// # Errors

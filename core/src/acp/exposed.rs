@@ -8,7 +8,7 @@ use super::session::{McpHttp, McpServer, McpStdio, Pair, SessionSetup, SystemPro
 use super::{Json, SessionId};
 
 /// A value with its secrets as they are: for the wire alone.
-pub(super) struct Exposed<'a, T>(pub(super) &'a T);
+pub(crate) struct Exposed<'a, T>(pub(crate) &'a T);
 
 impl Serialize for Exposed<'_, SessionSetup> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

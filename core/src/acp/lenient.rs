@@ -32,7 +32,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 }
 
 /// Reads an object, and nothing else.
-pub(super) fn object<'de, T: Deserialize<'de>>(json: &'de str) -> Result<T, serde_json::Error> {
+pub(crate) fn object<'de, T: Deserialize<'de>>(json: &'de str) -> Result<T, serde_json::Error> {
     serde_json::from_str(json).map(|Object(value)| value)
 }
 

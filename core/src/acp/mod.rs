@@ -71,11 +71,11 @@
 pub mod agent;
 pub mod client;
 pub mod content;
-mod exposed;
+pub(crate) mod exposed;
 mod fast;
-mod lenient;
+pub(crate) mod lenient;
 pub(crate) mod method;
-mod peer;
+pub(crate) mod peer;
 pub mod permission;
 pub mod services;
 pub mod session;

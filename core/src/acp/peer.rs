@@ -119,11 +119,11 @@ impl Notice {
         }
     }
 
-    pub(super) fn orphan(id: &Id, open: Vec<u64>) -> Self {
+    pub(crate) fn orphan(id: &Id, open: Vec<u64>) -> Self {
         Self::Orphan { id: shown(id.token()).to_owned(), open }
     }
 
-    pub(super) fn bad_line(why: &'static str, line: Line<'_>) -> Self {
+    pub(crate) fn bad_line(why: &'static str, line: Line<'_>) -> Self {
         Self::BadLine { why, start: shown(&line.shown()).to_owned() }
     }
 }
@@ -143,7 +143,7 @@ impl Fault {
 pub(super) const LONGEST_ID: usize = 8 << 10;
 
 /// Absent parameters are empty ones.
-pub(super) fn decode<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, RpcError> {
+pub(crate) fn decode<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, RpcError> {
     object(params.map_or("{}", RawValue::get)).map_err(|error| RpcError::invalid_params(explain(&error)))
 }
 

@@ -2,8 +2,9 @@
 //! (ACP, tool-calls).
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
-use super::lenient::{items, or_default};
+use super::lenient::{items, object, or_default};
 use super::update::ToolCallUpdate;
 use super::{Json, SessionId};
 
@@ -113,6 +114,21 @@ pub enum PermissionOutcome {
 }
 
 impl PermissionOutcome {
+    /// What a result says, if it is plain: that nothing was chosen, or one of the options that were offered.
+    pub(crate) fn read(result: &RawValue, offered: &[String]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Response<'a> {
+            #[serde(borrow)]
+            outcome: &'a RawValue,
+        }
+        // Serde reads structs from arrays as well, and an array is no permission.
+        let Response { outcome } = object(result.get()).ok()?;
+        object(outcome.get()).ok().filter(|outcome| match outcome {
+            Self::Selected { option_id } => offered.contains(option_id),
+            Self::Cancelled => true,
+        })
+    }
+
     /// The answer that chooses the option of that id.
     #[must_use]
     pub fn selected(option_id: impl Into<String>) -> Self {

@@ -84,6 +84,12 @@ impl StopReason {
             Self::Other(word) => word,
         }
     }
+
+    /// The reason that the word stands for.
+    pub(crate) fn from_word(word: String) -> Self {
+        let known = [Self::EndTurn, Self::MaxTokens, Self::MaxTurnRequests, Self::Refusal, Self::Cancelled];
+        known.into_iter().find(|reason| reason.as_str() == word).unwrap_or(Self::Other(word))
+    }
 }
 
 /// The agent's own end of a turn.

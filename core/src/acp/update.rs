@@ -1,14 +1,17 @@
 //! What an agent reports about a session: `session/update` (ACP, prompt-turn, tool-calls, agent-plan,
 //! slash-commands).
 
+use std::borrow::Cow;
+
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::content::{Tagged, tag_of};
-use super::lenient::{is_default, items, or_default, some_items};
+use super::lenient::{explain, is_default, items, or_default, some_items};
 use super::session::ConfigOption;
 use super::{ContentBlock, Json, SessionId, Unknown};
+use crate::rpc::RpcError;
 
 /// One update of a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -453,6 +456,61 @@ pub struct SessionUpdate {
     pub session_id: SessionId,
     /// What is new about it.
     pub update: Update,
+}
+
+/// A piece of text as the parameters of `session/update`: what is written most.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TextUpdate<'a> {
+    session_id: &'a SessionId,
+    update: TextChunk<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TextChunk<'a> {
+    session_update: &'static str,
+    content: TextBlock<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct TextBlock<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: &'a str,
+}
+
+impl<'a> TextUpdate<'a> {
+    pub(crate) const fn new(
+        session_id: &'a SessionId,
+        speaker: Speaker,
+        text: &'a str,
+        message_id: Option<&'a str>,
+    ) -> Self {
+        let content = TextBlock { kind: "text", text };
+        let update = TextChunk { session_update: speaker.tag(), content, message_id };
+        Self { session_id, update }
+    }
+}
+
+/// An update as it was written.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Written<'a> {
+    #[serde(borrow)]
+    session_id: Cow<'a, str>,
+    #[serde(borrow)]
+    update: &'a RawValue,
+}
+
+impl<'a> Written<'a> {
+    pub(crate) fn read(self) -> Result<(Cow<'a, str>, Update, &'a RawValue), RpcError> {
+        let update = Update::read(self.update);
+        let update = update.map_err(|error| RpcError::invalid_params(explain(&error)))?;
+        Ok((self.session_id, update, self.update))
+    }
 }
 
 impl Update {

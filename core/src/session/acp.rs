@@ -127,6 +127,7 @@ impl Source {
             Wish::Aside { .. } => return Err(Refused::NotOffered("side questions")),
             Wish::Rules(_) => return Err(Refused::NotOffered("rules of approval")),
             Wish::Seen(_) => return Err(Refused::NotOffered("presence records")),
+            Wish::Accept | Wish::Refuse(_) => return Err(Refused::NotOffered("a hello")),
         };
         self.client.command(now, command)
     }
@@ -234,38 +235,15 @@ impl Source {
                 }
                 self.noted(Noted::Odd(Json::new(&*notice)));
             }
-            Event::Closed(closed) => {
-                let Closed { cause, obituary } = *closed;
-                let cause = match cause {
-                    Cause::Left => Cause::Left,
-                    Cause::Gone => Cause::Gone,
-                    Cause::Failed(error) => Cause::Failed(error),
-                    Cause::Fault(fault) => Cause::Fault(fault.to_string()),
-                };
-                self.out.tell(Told::Down(Box::new(Closed { cause, obituary })));
-            }
+            Event::Closed(closed) => self.out.tell(down(*closed)),
         }
     }
 
-    fn updated(&mut self, Updated { session, moment, update, raw }: Updated) {
-        let news = match update {
-            Update::Message(speaker, chunk) => News::Block(Box::new((speaker, chunk))),
-            Update::ToolCall(call) => News::Tool { is_new: true, call: Box::new(call.into()) },
-            Update::ToolCallUpdate(call) => News::Tool { is_new: false, call: Box::new(call) },
-            Update::Plan(plan) => News::Plan(Box::new(plan)),
-            Update::AvailableCommands(commands) => News::Commands(commands.available_commands),
-            Update::CurrentMode(mode) => News::Mode(mode.current_mode_id),
-            Update::ConfigOptions(all) => {
-                self.remember_model(&session, &all.config_options);
-                News::Options(all.config_options)
-            }
-            Update::SessionInfo(info) => {
-                News::Info { title: Box::new(info.title), updated_at: Box::new(info.updated_at) }
-            }
-            Update::Usage(usage) => News::Usage(Box::new(usage)),
-            Update::Other(unknown) => News::Other(unknown.tag),
-        };
-        self.out.tell(Told::News(Item { session, moment, news, raw: Some(raw) }));
+    fn updated(&mut self, updated: Updated) {
+        if let Update::ConfigOptions(all) = &updated.update {
+            self.remember_model(&updated.session, &all.config_options);
+        }
+        self.out.tell(Told::News(item(updated)));
     }
 
     fn requested(&mut self, now: Now, Requested { request, wanted }: Requested) {
@@ -351,6 +329,36 @@ impl Source {
     }
 }
 
+/// An update, with what was written.
+pub(super) fn item(Updated { session, moment, update, raw }: Updated) -> Item {
+    let news = match update {
+        Update::Message(speaker, chunk) => News::Block(Box::new((speaker, chunk))),
+        Update::ToolCall(call) => News::Tool { is_new: true, call: Box::new(call.into()) },
+        Update::ToolCallUpdate(call) => News::Tool { is_new: false, call: Box::new(call) },
+        Update::Plan(plan) => News::Plan(Box::new(plan)),
+        Update::AvailableCommands(commands) => News::Commands(commands.available_commands),
+        Update::CurrentMode(mode) => News::Mode(mode.current_mode_id),
+        Update::ConfigOptions(all) => News::Options(all.config_options),
+        Update::SessionInfo(info) => {
+            News::Info { title: Box::new(info.title), updated_at: Box::new(info.updated_at) }
+        }
+        Update::Usage(usage) => News::Usage(Box::new(usage)),
+        Update::Other(unknown) => News::Other(unknown.tag),
+    };
+    Item { session, moment, news, raw: Some(raw) }
+}
+
+/// The end of a link, the same for every channel.
+pub(super) fn down<F: ToString>(Closed { cause, obituary }: Closed<F>) -> Told {
+    let cause = match cause {
+        Cause::Left => Cause::Left,
+        Cause::Gone => Cause::Gone,
+        Cause::Failed(error) => Cause::Failed(error),
+        Cause::Fault(fault) => Cause::Fault(fault.to_string()),
+    };
+    Told::Down(Box::new(Closed { cause, obituary }))
+}
+
 fn can(offers: &AgentCapabilities) -> Can {
     let sessions = &offers.session_capabilities;
     Can {
@@ -377,7 +385,8 @@ fn can(offers: &AgentCapabilities) -> Can {
     }
 }
 
-fn how(end: Result<Stopped, Failure>) -> Ended {
+/// How a turn ended.
+pub(super) fn how(end: Result<Stopped, Failure>) -> Ended {
     let none = Ended { turn: None, how: Outcome::Failed, word: None, trouble: None, spent: None };
     match end {
         Ok(Stopped { reason, usage, .. }) => {
@@ -405,7 +414,7 @@ fn how(end: Result<Stopped, Failure>) -> Ended {
 }
 
 /// The agent's error as it was, or one of ours.
-fn trouble(failure: Failure) -> Trouble {
+pub(super) fn trouble(failure: Failure) -> Trouble {
     if let Failure::Rpc(error) = failure {
         return error;
     }

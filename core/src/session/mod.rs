@@ -8,15 +8,17 @@
 //!           Wish, with a tag
 //!  source ◄────────────────── whoever decides ◄──── readers
 //!         ──────────────────►                 ────►
-//!          Up, News, Done, Noted, Other, Down
+//!          Hello, Up, News, Done, Noted, Other, Down
 //! ```
 //!
 //! A prompt and its turn share one [`TurnId`] from acceptance on. What a turn asks ends with it, but for
 //! [`Question::Words`], which the next prompt answers. A source that is gone has ended its turns before.
 
 mod acp;
+mod reverse;
 
 pub use self::acp::Source;
+pub use self::reverse::Reverse;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,6 +104,10 @@ pub struct Can {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wish {
+    /// Let a source in that has said hello. Then it is up.
+    Accept,
+    /// Do not, for that reason. Then it is down.
+    Refuse(String),
     /// Open a session. Told as [`Done::Opened`], and then as [`News::Opened`].
     Open(Open, Box<SessionSetup>),
     /// One page of the sessions that it knows.
@@ -224,6 +230,9 @@ pub enum Reply {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Told {
+    /// It came by itself, and wants to be let in: [`Wish::Accept`] or [`Wish::Refuse`]. Of who it is and what it can do this
+    /// is its own word.
+    Hello(Box<Up>),
     /// It can be wished something.
     Up(Box<Up>),
     /// About a session.
@@ -532,6 +541,6 @@ pub fn may(can: Can, wish: &Wish, running: bool) -> Result<(), Refused> {
         Wish::Close { .. } => offered(can.close, "closing sessions"),
         Wish::Delete { .. } => offered(can.delete, "deleting sessions"),
         Wish::Logout => offered(can.logout, "logout"),
-        Wish::Login { .. } | Wish::Seen(_) | Wish::Leave => Ok(()),
+        Wish::Accept | Wish::Refuse(_) | Wish::Login { .. } | Wish::Seen(_) | Wish::Leave => Ok(()),
     }
 }

@@ -9,7 +9,7 @@ use agentline_core::{Heard, LinkId, Peer, Refused, Tag};
 use agentline_tests::desk::Desk;
 use serde_json::{Value, json};
 
-use super::{Speaking, runner, secs};
+use super::{runner, secs};
 
 const SAY: &str = r#"{"kind":"user_message","text":"go"}"#;
 

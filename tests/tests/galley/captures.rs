@@ -15,7 +15,7 @@ use agentline_tests::transcripts::fixture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Speaking, runner, started};
+use super::{runner, started};
 
 /// What a right desktop would not have sent: a message in a run, a history behind one, bad lines, late answers.
 const EVENTS_ONLY: [&str; 18] = [

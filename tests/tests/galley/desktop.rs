@@ -8,7 +8,7 @@ use agentline_core::{Cause, Exit as Gone, Group, Heard, LinkId, Open, Refused, S
 use agentline_tests::desk::Desk;
 use serde_json::json;
 
-use super::{Speaking, secs, started, started_with};
+use super::{secs, started, started_with};
 
 const READY: &str = r#"{"kind":"ready","sessionId":"s-1","protocolVersion":"0.1","llmName":"one","availableLLMs":[{"index":0,"name":"one"},{"index":1,"name":"two"}],"pid":7}"#;
 const STEP: &str = r#"{"kind":"turn_start","sessionId":"s-1","turnIndex":1}"#;

@@ -29,26 +29,6 @@ fn started_with(config: Config) -> Desk<Desktop> {
     desk
 }
 
-/// What the tests do with either side.
-trait Speaking {
-    /// The other side says lines.
-    fn hear(&mut self, lines: &[&str]);
-    /// What it wrote since the last time, as lines.
-    fn said(&mut self) -> Vec<String>;
-}
-
-impl<M: agentline_core::Machine> Speaking for Desk<M> {
-    fn hear(&mut self, lines: &[&str]) {
-        for line in lines {
-            self.send(LinkId::FIRST, format!("{line}\n").as_bytes());
-        }
-    }
-
-    fn said(&mut self) -> Vec<String> {
-        self.read(LinkId::FIRST).lines().map(str::to_owned).collect()
-    }
-}
-
 fn greeting() -> Ready {
     let llm = |index: u32, name: &str| Llm {
         index,

@@ -10,7 +10,7 @@ use agentline_tests::{Dice, dice};
 use quickcheck::quickcheck;
 use serde_json::Value;
 
-use super::{Speaking, runner, secs, started};
+use super::{runner, secs, started};
 
 /// A runner as the protocol's document has it.
 #[derive(Debug, Default)]

@@ -205,7 +205,7 @@ pub struct Greeting {
 /// Names a turn until it has ended.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct TurnKey(pub(super) u64);
+pub struct TurnKey(pub(crate) u64);
 
 /// What a request of the client is answered with.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,6 @@ use super::{
     About, Agent, Ask, Event, Initialized, Prompted, Question, Requested, Session, Stage, Turn, TurnKey,
     TurnState, Wanted,
 };
-use crate::acp::lenient::object;
 use crate::acp::method;
 use crate::acp::peer::{LONGEST_ID, Notice, Notified, RequestKey, decode};
 use crate::acp::permission::PermissionOutcome;
@@ -267,29 +266,14 @@ impl Agent {
     pub(super) fn response(&mut self, id: &Id, outcome: Result<&RawValue, RpcError>) {
         match self.pending.close(id) {
             Some(Ask::Permission(tag, _, options)) => {
-                let outcome = outcome.map_or(PermissionOutcome::Cancelled, |result| chosen(result, &options));
+                let chosen = outcome.ok().and_then(|result| PermissionOutcome::read(result, &options));
+                // Whatever is not plainly one of the offered options is no permission.
+                let outcome = chosen.unwrap_or(PermissionOutcome::Cancelled);
                 self.wire.tell(Event::PermissionAnswered(tag, outcome));
             }
             Some(Ask::Service(tag)) => self.wire.tell(Event::Served(tag, outcome.map(Json::from))),
             None => self.notice(Notice::orphan(id, self.oldest())),
         }
-    }
-}
-
-/// What an answer chose. Whatever is not plainly one of the offered options is no permission.
-fn chosen(result: &RawValue, options: &[String]) -> PermissionOutcome {
-    #[derive(Deserialize)]
-    struct Response<'a> {
-        #[serde(borrow)]
-        outcome: &'a RawValue,
-    }
-    // Serde reads structs from arrays as well, and an array is no permission.
-    let outcome = object(result.get()).and_then(|Response { outcome }| object(outcome.get()));
-    match outcome {
-        Ok(PermissionOutcome::Selected { option_id }) if options.contains(&option_id) => {
-            PermissionOutcome::Selected { option_id }
-        }
-        Ok(_) | Err(_) => PermissionOutcome::Cancelled,
     }
 }
 
@@ -305,11 +289,11 @@ fn unknown_session(session: &SessionId) -> RpcError {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Prompt {
-    session_id: SessionId,
-    prompt: Vec<ContentBlock>,
+pub(crate) struct Prompt {
+    pub(crate) session_id: SessionId,
+    pub(crate) prompt: Vec<ContentBlock>,
     #[serde(default, rename = "_meta")]
-    meta: Option<Json>,
+    pub(crate) meta: Option<Json>,
 }
 
 #[derive(Deserialize)]

@@ -16,6 +16,8 @@ mod api;
 mod inbound;
 mod outbound;
 
+pub(crate) use inbound::Prompt;
+
 pub use api::{
     Command, Config, Event, Greeting, Initialized, Of, Prompted, Reply, Requested, TurnKey, Wanted,
 };

@@ -11,7 +11,7 @@ use crate::acp::permission::{PermissionOutcome, PermissionRequest};
 use crate::acp::services::{Elicit, ServiceRequest};
 use crate::acp::session::{ConfigKind, ConfigOption, SessionState};
 use crate::acp::turn::{StopReason, Stopped};
-use crate::acp::update::{ConfigOptions, SessionUpdate, Speaker, Update};
+use crate::acp::update::{ConfigOptions, SessionUpdate, Speaker, TextUpdate, Update};
 use crate::acp::{Json, SessionId, method};
 use crate::closed::Cause;
 use crate::machine::{Now, Refused, Tag};
@@ -193,9 +193,7 @@ impl Agent {
         text: &str,
         message_id: Option<&str>,
     ) -> Result<(), Refused> {
-        let content = TextBlock { kind: "text", text };
-        let update = TextChunk { session_update: speaker.tag(), content, message_id };
-        let params = TextUpdate { session_id, update };
+        let params = TextUpdate::new(session_id, speaker, text, message_id);
         self.wire
             .link
             .line_within(self.limits.line, |buf| rpc::notification(buf, method::SESSION_UPDATE, &params))
@@ -354,27 +352,4 @@ struct Withdraw {
 #[serde(rename_all = "camelCase")]
 struct Completed<'a> {
     elicitation_id: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct TextUpdate<'a> {
-    session_id: &'a SessionId,
-    update: TextChunk<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct TextChunk<'a> {
-    session_update: &'static str,
-    content: TextBlock<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message_id: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct TextBlock<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    text: &'a str,
 }

@@ -1,6 +1,5 @@
 //! Requests and notifications of the agent.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -8,12 +7,11 @@ use serde_json::value::RawValue;
 
 use super::{Client, Event, PermissionAsked, Requested, Stage, Text, Updated};
 use crate::acp::content::TextContent;
-use crate::acp::lenient::explain;
 use crate::acp::peer::{Notice, Notified, RequestKey, decode};
 use crate::acp::permission::{PermissionOutcome, PermissionRequest, PermissionResponse};
 use crate::acp::services::{Elicit, ServiceRequest};
 use crate::acp::turn::Turn;
-use crate::acp::update::{Chunk, Update};
+use crate::acp::update::{Chunk, Update, Written};
 use crate::acp::{ContentBlock, Json, SessionId, method};
 use crate::lines::Line;
 use crate::link::Link;
@@ -348,24 +346,6 @@ fn reply_cancelled(link: &mut Link, id: &Id) {
 #[derive(Serialize)]
 struct Cancelled {
     action: &'static str,
-}
-
-/// An update as it was written.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Written<'a> {
-    #[serde(borrow)]
-    session_id: Cow<'a, str>,
-    #[serde(borrow)]
-    update: &'a RawValue,
-}
-
-impl<'a> Written<'a> {
-    fn read(self) -> Result<(Cow<'a, str>, Update, &'a RawValue), RpcError> {
-        let update = Update::read(self.update);
-        let update = update.map_err(|error| RpcError::invalid_params(explain(&error)))?;
-        Ok((self.session_id, update, self.update))
-    }
 }
 
 #[derive(Deserialize)]

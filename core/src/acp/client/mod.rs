@@ -20,6 +20,7 @@ pub use api::{
     Answer, Clock, Command, Config, Event, Failure, Moment, PermissionAsked, Ready, Requested, Text,
     Timeouts, TurnEnded, Updated, Which,
 };
+pub(crate) use tools::Tools;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,7 +50,6 @@ use asks::Asks;
 use inbound::Inbound;
 use pieces::Cut;
 use sessions::{Session, Sessions};
-use tools::Tools;
 
 /// The client of one connection, with any number of sessions on it.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use crate::rpc::{Json, cut};
 
 /// The tool calls of the turns that run, the newest of them, within a budget.
 #[derive(Debug, Default)]
-pub(super) struct Tools {
+pub(crate) struct Tools {
     sessions: BTreeMap<SessionId, BTreeMap<Arc<str>, Call>>,
     /// Oldest first. What is named here and not there was forgotten with its session.
     order: VecDeque<(SessionId, Arc<str>)>,
@@ -26,7 +26,7 @@ struct Call {
 
 impl Tools {
     /// Keeps what an update says of a call.
-    pub(super) fn note(&mut self, session: &SessionId, update: &Update) {
+    pub(crate) fn note(&mut self, session: &SessionId, update: &Update) {
         if let Update::ToolCall(call) = update {
             let (title, input) = (Some(&*call.title), call.raw_input.as_ref());
             self.keep(session, &call.tool_call_id, title, Some(call.kind), input);
@@ -41,7 +41,7 @@ impl Tools {
     }
 
     /// Fills in what a permission request leaves out.
-    pub(super) fn complete(&self, session: &SessionId, about: &mut ToolCallUpdate) {
+    pub(crate) fn complete(&self, session: &SessionId, about: &mut ToolCallUpdate) {
         let Some(call) = self.sessions.get(session).and_then(|calls| calls.get(&*about.tool_call_id)) else {
             return;
         };
@@ -51,7 +51,7 @@ impl Tools {
     }
 
     /// A turn is over, and its calls with it.
-    pub(super) fn forget(&mut self, session: &SessionId) {
+    pub(crate) fn forget(&mut self, session: &SessionId) {
         let calls = self.sessions.remove(session).unwrap_or_default();
         self.bytes -= calls.iter().map(|(id, call)| call.size(id)).sum::<usize>();
         if self.sessions.is_empty() {
