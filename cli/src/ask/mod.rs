@@ -4,7 +4,7 @@ mod question;
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -114,7 +114,7 @@ impl Queue {
         loop {
             match reader.line() {
                 Typed::Line(text) => {
-                    self.notes.entered();
+                    self.notes.entered(reader.input.is_terminal());
                     match question.choice(&text) {
                         Some(Choice::Answer(outcome)) => return Some(outcome),
                         Some(Choice::ShowAll) => question.show_all(&self.notes),
@@ -133,7 +133,7 @@ impl Queue {
                 }
                 Typed::Continued => {
                     // What is above is the shell's by now.
-                    self.notes.entered();
+                    self.notes.entered(true);
                     question.put(&self.notes);
                 }
             }

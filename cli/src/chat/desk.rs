@@ -1,6 +1,7 @@
 //! Where one types: a text, or the answer to a question, and never one for the other.
 
 use std::collections::VecDeque;
+use std::io::{self, IsTerminal};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use agentline_core::acp::client::PermissionAsked;
@@ -10,7 +11,7 @@ use super::editor::{Edited, Editor};
 use super::history::History;
 use super::keys::Key;
 use crate::ask::{Choice, Question};
-use crate::output::{Foot, Notes, Tools};
+use crate::output::{Foot, Notes, Tools, plain};
 
 /// What was typed.
 #[derive(Debug, Eq, PartialEq)]
@@ -112,7 +113,7 @@ impl Desk {
     pub(crate) fn line(&self, text: String) -> Option<Typed> {
         let mut state = self.lock();
         if !state.questions.is_empty() {
-            self.notes.entered();
+            self.notes.entered(io::stdin().is_terminal());
         }
         let typed = self.entered(&mut state, text);
         if typed.is_none()
@@ -248,6 +249,11 @@ impl Desk {
         // Behind them there may be newer ones by now.
         let taken = lines.len().min(state.waiting.len());
         state.waiting.drain(..taken);
+        if self.notes.page().is_none() {
+            // What was typed there cannot be typed on.
+            lines.iter().for_each(|line| self.notes.line(&format!("◦ not said: {}", plain(line))));
+            return;
+        }
         let text = state.editor.take();
         if !text.is_empty() {
             lines.push(text);
@@ -262,6 +268,9 @@ impl Desk {
         state.input = Input::Ended;
         let questions = state.questions.drain(..);
         let answers = questions.map(|question| Typed::Answer(question.request, question.denial())).collect();
+        if self.notes.page().is_none() {
+            self.notes.still();
+        }
         self.show(&state);
         answers
     }

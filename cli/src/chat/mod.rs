@@ -158,7 +158,12 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         notes: notes.clone(),
         desk: Arc::clone(&keyboard.desk),
         asks: plan::policy(args.permission) == Policy::Ask,
-        keys: edits && !global.quiet,
+        keys: match (is_terminal, edits) {
+            _ if global.quiet || global.format() == Format::Json => None,
+            (true, true) => Some(KEYS),
+            (true, false) => Some(LINES),
+            (false, _) => None,
+        },
         patient: is_terminal,
         start: Some(start),
         trace,
@@ -186,8 +191,8 @@ struct Talk {
     desk: Arc<Desk>,
     /// A person answers permission requests.
     asks: bool,
-    /// The keys are to be told.
-    keys: bool,
+    /// The keys, until they are told.
+    keys: Option<&'static str>,
     /// A person has seen what went wrong; a script wants to know of any.
     patient: bool,
     /// Until it is shown.
@@ -318,8 +323,8 @@ impl Talk {
                 self.screen.told(event);
                 self.screen.at_rest();
                 self.desk.rest();
-                if std::mem::take(&mut self.keys) {
-                    self.notes.line(&In(self.notes.paint().dim, KEYS).to_string());
+                if let Some(keys) = self.keys.take() {
+                    self.notes.line(&In(self.notes.paint().dim, keys).to_string());
                 }
             }
             Said::Ready(_)
@@ -361,7 +366,7 @@ fn obey(typed: Typed, chat: &Conversation, notes: &Notes, desk: &Desk, ends: &At
         Typed::Interrupt => interrupt(chat, notes, desk, ends),
         Typed::End => {
             // Who leaves by a key has seen what went wrong; a script wants to know of it.
-            if notes.page().is_some() {
+            if io::stdin().is_terminal() {
                 let _ = ends.compare_exchange(OPEN, 0, Ordering::Relaxed, Ordering::Relaxed);
             }
             chat.command(Command::Finish)
@@ -396,7 +401,7 @@ fn enter(
             Ok(peers) => peers.rows().iter().for_each(|row| notes.line(&row.join("  "))),
             Err(problem) => notes.line(&explain(&problem, notes.paint())),
         },
-        "/help" => notes.line(HELP),
+        "/help" => notes.line(&help(notes.page().is_some())),
         "/quit" | "/exit" => {
             let answers = desk.end();
             for typed in answers.into_iter().chain([Typed::End]) {
@@ -463,12 +468,19 @@ fn cause(why: Why) -> String {
     }
 }
 
+fn help(keys: bool) -> String {
+    let does_nothing = |line: &str| KEYS_ONLY.iter().any(|key| line.trim_start().starts_with(key));
+    HELP.lines().filter(|line| keys || !does_nothing(line)).collect::<Vec<_>>().join("\n")
+}
+
 fn internal(error: &io::Error) -> Problem {
     Problem::new(Phase::Spawn, Kind::Internal, error.to_string())
 }
 
 /// Told once, when the session is open.
 const KEYS: &str = "◦ Enter sends · Alt-Enter: new line · Ctrl-C cancels · Ctrl-D leaves · /help";
+/// The same of a terminal that sends lines and not keys.
+const LINES: &str = "◦ Enter sends · Ctrl-C cancels · Ctrl-D leaves · /help";
 const HELP: &str = "\
   Enter         says what is typed; during a turn it waits for its end
   Alt-Enter     begins a new line in the same text
@@ -478,6 +490,8 @@ const HELP: &str = "\
   Ctrl-Z        stops, until fg
   /list-agents  the sessions of this machine that one can speak into
   Any other command that begins with a slash is the agent's.";
+/// Where it is lines that come, and not keys, these do nothing.
+const KEYS_ONLY: [&str; 2] = ["Alt-Enter", "Up, Down"];
 /// The exit code of who was interrupted.
 const INTERRUPTED: u8 = 130;
 /// Nobody has ended the conversation from our side.

@@ -34,7 +34,7 @@ struct Shared {
 /// What is below the last whole line.
 struct Below {
     what: What,
-    /// Whether it is on the screen.
+    /// Whether it is on the screen: the cursor stands behind it.
     shown: bool,
     /// When something arrived last.
     since: Instant,
@@ -202,13 +202,16 @@ impl Notes {
         let call = &*styled(call);
         self.0.sink.write(Stream::Err, format!("{lines}{call}").as_bytes());
         below.what = What::Question(lines + call, call.into());
-        below.shown = self.0.erases;
+        below.shown = true;
     }
 
-    /// Whoever is asked has entered something: what is shown of the question is history.
-    pub(crate) fn entered(&self) {
+    /// Whoever is asked has entered something: what is shown of the question is history. `seen`: what was entered
+    /// stands behind it, with the end of its line.
+    pub(crate) fn entered(&self, seen: bool) {
         let mut below = self.0.lock();
-        below.shown = false;
+        if std::mem::take(&mut below.shown) && !seen {
+            self.0.sink.write(Stream::Err, b"\n");
+        }
         below.what = What::Nothing;
     }
 
@@ -244,11 +247,13 @@ impl Shared {
         self.ask_again(&mut below);
     }
 
-    /// Shows an open question once more. Where nothing can be taken back, its last line is enough.
+    /// Shows an open question once more. Where nothing can be taken back, its last line is enough, and a pipe has it.
     fn ask_again(&self, below: &mut Below) {
-        if let What::Question(all, last) = &below.what {
+        if let What::Question(all, last) = &below.what
+            && self.terminal
+        {
             self.sink.write(Stream::Err, if self.erases { all } else { last }.as_bytes());
-            below.shown = self.erases;
+            below.shown = true;
         }
     }
 
@@ -276,7 +281,8 @@ impl Shared {
             }
             What::Nothing | What::Busy(_) | What::Question(..) => {
                 if std::mem::take(&mut below.shown) {
-                    self.sink.write(Stream::Err, below.what.taken_back().as_bytes());
+                    let back = if self.erases { &*below.what.taken_back() } else { "\n" };
+                    self.sink.write(Stream::Err, back.as_bytes());
                 }
             }
         }

@@ -65,17 +65,21 @@ impl Out {
     }
 }
 
-/// Takes what fills lines: those that are over, and of the last one as much as the screen is wide.
-pub(super) fn whole_lines(gathered: &mut Vec<u8>, columns: Option<usize>) -> Option<String> {
-    let over = gathered.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let rest = gathered.split_off(over);
-    let mut lines = String::from_utf8_lossy(gathered).into_owned();
-    let rest = String::from_utf8_lossy(&rest);
-    let mut rest = &*rest;
-    while let Some((line, after)) = columns.and_then(|columns| broken(rest, columns)) {
-        lines.push_str(line);
-        lines.push('\n');
-        rest = after;
+/// Takes what fills lines: those that are over, and of the last one as much as the screen is wide. However a text
+/// came, it is broken in the same places.
+pub(super) fn whole_lines(gathered: &mut Vec<u8>, columns: usize) -> Option<String> {
+    let text = String::from_utf8_lossy(gathered);
+    let (mut lines, mut rest) = (String::new(), "");
+    for line in text.split_inclusive('\n') {
+        rest = line;
+        while let Some((row, after)) = broken(rest, columns) {
+            lines.push_str(row);
+            lines.push('\n');
+            rest = after;
+        }
+        if rest.ends_with('\n') {
+            lines.push_str(std::mem::take(&mut rest));
+        }
     }
     *gathered = rest.as_bytes().to_vec();
     (!lines.is_empty()).then_some(lines)
@@ -83,9 +87,10 @@ pub(super) fn whole_lines(gathered: &mut Vec<u8>, columns: Option<usize>) -> Opt
 
 /// A text that is wider than the screen, in two: at a blank where there is one.
 fn broken(text: &str, columns: usize) -> Option<(&str, &str)> {
-    let end = end_of(text, columns)?;
-    match text[..end].rfind(' ') {
-        Some(blank) if blank > 0 => Some((&text[..blank], &text[blank + 1..])),
+    let end = end_of(text.trim_end(), columns)?;
+    let blank = if text[end..].starts_with(' ') { Some(end) } else { text[..end].rfind(' ') };
+    match blank {
+        Some(blank) if !text[..blank].trim().is_empty() => Some((&text[..blank], &text[blank + 1..])),
         Some(_) | None => Some(text.split_at(end)),
     }
 }
@@ -122,16 +127,47 @@ const ENOUGH: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {
+    use quickcheck::quickcheck;
+
     use super::*;
+
+    fn rows(pieces: &[&str], columns: usize) -> Vec<String> {
+        let mut gathered = Vec::new();
+        let lines = pieces.iter().filter_map(|piece| {
+            gathered.extend_from_slice(piece.as_bytes());
+            whole_lines(&mut gathered, columns)
+        });
+        lines.collect()
+    }
 
     #[test]
     fn an_answer_fills_lines_of_a_screen_before_its_own_are_over() {
-        let mut gathered = Vec::new();
-        let mut shown = Vec::new();
-        for piece in ["one two ", "three\nfo", "ur five", " six seven", "eightnineteneleven", "\n"] {
-            gathered.extend_from_slice(piece.as_bytes());
-            shown.extend(whole_lines(&mut gathered, Some(10)));
+        let pieces = ["one two ", "three\nfo", "ur five", " six seven", "eightnineteneleven", "\n"];
+        let shown = ["one two\nthree\n", "four five\n", "six\nseveneight\nninetenele\n", "ven\n"];
+        assert_eq!(rows(&pieces, 10), shown);
+        assert_eq!(rows(&["0123456789 \n    0123456789\n"], 10), ["0123456789 \n    012345\n6789\n"]);
+    }
+
+    quickcheck! {
+        fn an_answer_is_broken_in_the_same_places_however_it_came(words: Vec<u8>, cuts: Vec<usize>) -> bool {
+            let words = words.iter().map(|word| match word % 8 {
+                0 => "\n".to_owned(),
+                1 | 2 => " ".to_owned(),
+                3 => "中".to_owned(),
+                long => "x".repeat(usize::from(long)),
+            });
+            let text = words.collect::<String>() + "\n";
+            let letters: Vec<String> = text.chars().map(String::from).collect();
+            let mut pieces = vec![String::new()];
+            for (at, letter) in letters.iter().enumerate() {
+                if cuts.iter().any(|cut| cut % letters.len() == at) {
+                    pieces.push(String::new());
+                }
+                pieces.last_mut().unwrap().push_str(letter);
+            }
+            let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+            let whole = rows(&[&text], 10).concat();
+            whole == rows(&pieces, 10).concat() && whole.lines().all(|row| end_of(row.trim_end(), 10).is_none())
         }
-        assert_eq!(shown, ["one two three\n", "four five\n", "six\nseveneight\nninetenele\n", "ven\n"]);
     }
 }

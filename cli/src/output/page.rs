@@ -107,7 +107,7 @@ impl Page {
     pub(crate) fn answer(&self, text: &[u8]) {
         let mut below = self.lock();
         below.answer.extend_from_slice(text);
-        let lines = whole_lines(&mut below.answer, Some(width_of_screen()));
+        let lines = whole_lines(&mut below.answer, width_of_screen());
         if let Some(doing) = &mut below.doing {
             doing.since = Instant::now();
         }
@@ -205,7 +205,7 @@ impl Below {
         let mut picture = Picture::default();
         let room = columns - 1;
         if !self.answer.is_empty() {
-            picture.row(&String::from_utf8_lossy(&self.answer));
+            picture.row(String::from_utf8_lossy(&self.answer).trim_end());
         }
         // Behind a question we wait for nobody but a person.
         if let Some(Doing { what, since }) = self.doing.as_ref().filter(|_| self.foot.question.is_empty()) {

@@ -330,6 +330,9 @@ fn a_terminal_that_cannot_draw_gets_no_escapes_and_asks_all_the_same() {
     let bench = Bench::new();
     let mut dumb = bench.agentline(&["chat"]);
     let mut terminal = Terminal::new(dumb.env("TERM", "dumb"));
+    terminal.until("◦ Enter sends · Ctrl-C cancels · Ctrl-D leaves · /help\n");
+    terminal.types("/help\n");
+    assert!(!terminal.until("  Ctrl-Z        stops, until fg\n").contains("Alt-Enter"));
     terminal.types("ask\n");
     terminal.until("y, a or n, then Enter ›");
     terminal.types("maybe\n");
@@ -343,6 +346,22 @@ fn a_terminal_that_cannot_draw_gets_no_escapes_and_asks_all_the_same() {
     let mut terminal = Terminal::new(run.env("TERM", "dumb"));
     let (status, _) = terminal.end();
     assert_eq!((status.code(), terminal.escapes()), (Some(0), 0));
+}
+
+#[test]
+fn what_waits_and_cannot_be_given_back_is_told() {
+    let bench = Bench::new();
+    let mut dumb = bench.agentline(&["chat"]);
+    let mut terminal = Terminal::new(dumb.env("TERM", "dumb"));
+    terminal.types("slow 1000\n");
+    terminal.until("1\n");
+    terminal.types("one\ntwo\n/help\n");
+    terminal.until("/list-agents");
+    terminal.signal(Signal::INT);
+    terminal.until("◦ not said: one\n◦ not said: two\n");
+    terminal.until("◦ cancelled after");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.end().0.code(), Some(0));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! What a person sees: screens as they are meant to be, beside this file. `AGENTLINE_TEST_ACCEPT=1` writes them anew.
 
 use std::fs;
+use std::io::{self, Read};
 use std::path::Path;
 
+use rustix::process::Signal;
 use serde_json::json;
 
-use crate::rig::{AGENTLINE, Bench, text, timeless};
+use crate::rig::{AGENTLINE, Bench, Leash, text, timeless};
 use crate::terminal::Terminal;
 
 /// Compares with the screen of that name. Times, and what turns, are never the same.
@@ -45,6 +47,76 @@ fn questions_of_a_run() {
         run("options", &["run", "--agent", "demo", "options"], columns, "xterm", "3");
     }
     run("dumb", &["run", "--agent", "demo", "ask"], 80, "dumb", "y");
+}
+
+/// Whether the agent's two pipes are read in this order or the other is luck: its grumbling goes to the top.
+fn quiet_below(shown: &str) -> String {
+    let (grumbling, ours): (Vec<&str>, Vec<&str>) =
+        shown.lines().partition(|row| row.starts_with("  │") || row.starts_with("debug:"));
+    grumbling.into_iter().chain(ours).map(|row| row.to_owned() + "\n").collect()
+}
+
+#[test]
+fn an_agent_that_grumbles() {
+    let bench = Bench::new();
+    for columns in [80, 40] {
+        let mut run = bench.agentline(&["run", "--agent", "demo", "noisy"]);
+        let mut terminal = Terminal::sized(&mut run, columns, 24);
+        terminal.until_times("that nobody needs", 3);
+        terminal.until("then Enter ›");
+        terminal.types("y\n");
+        let (_, shown) = terminal.end();
+        is_as_meant(&format!("noisy-{columns}"), &quiet_below(&shown));
+    }
+}
+
+#[test]
+fn a_pipe() {
+    let bench = Bench::new();
+    // Both streams in one pipe: what a log or a terminal behind `tee` shows.
+    let piped = |args: &[&str], input: &Path| {
+        let (mut read, write) = io::pipe().expect("a pipe");
+        let mut command = bench.agentline(args);
+        command.stdin(fs::File::open(input).expect("a file"));
+        command.stdout(write.try_clone().expect("a descriptor")).stderr(write);
+        let mut child = command.spawn().expect("it runs");
+        let _leash = Leash::of(&child);
+        drop(command);
+        let mut shown = String::new();
+        read.read_to_string(&mut shown).expect("UTF-8");
+        child.wait().expect("it ends");
+        shown
+    };
+    let nothing = Path::new("/dev/null");
+    is_as_meant("pipe-hello", &piped(&["run", "--agent", "demo", "hello"], nothing));
+    is_as_meant("pipe-ask", &piped(&["run", "--agent", "demo", "ask"], nothing));
+    let noisy = piped(&["run", "--agent", "demo", "noisy"], nothing);
+    is_as_meant("pipe-noisy", &quiet_below(&noisy));
+    let lines = bench.file("lines", "hello\nask\nmaybe\ny\n");
+    is_as_meant("pipe-chat", &piped(&["chat", "--agent", "demo", "-p", "ask"], &lines));
+    let once = bench.file("once", "ask\n");
+    is_as_meant("pipe-chat-end", &piped(&["chat", "--agent", "demo", "-p", "ask"], &once));
+}
+
+#[test]
+fn a_question_of_a_run_is_asked_again_after_a_stop() {
+    let bench = Bench::new();
+    for term in ["xterm", "dumb"] {
+        let mut run = bench.agentline(&["run", "--agent", "demo", "ask"]);
+        let mut terminal = Terminal::new(run.env("TERM", term));
+        terminal.until("then Enter ›");
+        terminal.signal(Signal::STOP);
+        terminal.until_stopped();
+        terminal.prints("\r\n$ fg\r\n");
+        terminal.signal(Signal::CONT);
+        let shown = terminal.until_times("then Enter ›", 2);
+        assert_eq!(shown.matches("? Clean the build folder").count(), 2, "{shown}");
+        assert!(shown.ends_with("then Enter ›\n"), "{term} {shown}");
+        terminal.types("y\n");
+        let (status, shown) = terminal.end();
+        assert_eq!(status.code(), Some(0));
+        assert!(shown.contains("✓ allowed once\n"), "{shown}");
+    }
 }
 
 #[test]

@@ -78,6 +78,11 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).expect("it takes keys");
     }
 
+    /// What somebody else writes to the terminal, as a shell does.
+    pub(crate) fn prints(&mut self, text: &str) {
+        self.screen.write_all(text.as_bytes()).expect("it takes text");
+    }
+
     /// Waits until that text is on the screen, or was: all of what is and was there.
     pub(crate) fn until(&mut self, text: &str) -> String {
         self.until_times(text, 1)
