@@ -11,7 +11,8 @@ import pathlib
 ROOT = pathlib.Path(__file__).resolve().parent
 CAPTURES = ROOT.parent / "tests" / "fixtures" / "acp"
 TARGETS = ["acp_agent", "acp_client", "acp_pair", "attach_caller", "attach_server", "chat", "control_client"]
-TARGETS += ["control_server", "control_world", "lines", "one_pass", "rpc", "trace"]
+TARGETS += ["control_server", "control_world", "lines", "one_pass", "reverse_acceptor", "reverse_agent", "reverse_pair"]
+TARGETS += ["rpc", "trace"]
 LONGEST = 1500  # bytes of a line, so that seeds stay small
 RUN = 2500  # bytes of a run
 

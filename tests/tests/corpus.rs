@@ -8,7 +8,7 @@ use agentline_tests::cases;
 type Property = fn(&[u8]);
 
 /// The fuzz targets, by the name of their corpus.
-const TARGETS: [(&str, Property); 16] = [
+const TARGETS: [(&str, Property); 19] = [
     ("lines", cases::lines),
     ("rpc", cases::rpc),
     ("one_pass", cases::one_pass),
@@ -24,6 +24,9 @@ const TARGETS: [(&str, Property); 16] = [
     ("galley_bridge", cases::galley_bridge),
     ("galley_desktop", cases::galley_desktop),
     ("galley_pair", cases::galley_pair),
+    ("reverse_acceptor", cases::reverse_acceptor),
+    ("reverse_agent", cases::reverse_agent),
+    ("reverse_pair", cases::reverse_pair),
     ("trace", cases::trace),
 ];
 

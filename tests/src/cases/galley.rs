@@ -290,7 +290,7 @@ fn config() -> Config {
     Config::new(Open::spawn(spec))
 }
 
-fn talk(now: Now) -> Checked<Talk> {
+pub(super) fn talk(now: Now) -> Checked<Talk> {
     let start = Start { how: Some(Open::Given(0)), limits: Limits::default(), graces: Graces::default() };
     Checked::new(now, (Checks { json: false, ..Checks::default() }, start))
 }
@@ -317,7 +317,7 @@ fn command(dice: &mut Dice<'_>, tag: Tag) -> Command {
 }
 
 /// Lines of a peer: most of them good, some torn, some noise.
-fn lines(dice: &mut Dice<'_>, good: &[&str]) -> Vec<String> {
+pub(super) fn lines(dice: &mut Dice<'_>, good: &[&str]) -> Vec<String> {
     let line = |dice: &mut Dice<'_>| match dice.below(8) {
         6 => dice.pick(good).chars().skip(dice.below(9)).collect(),
         7 => dice.text(30).replace('\n', " "),

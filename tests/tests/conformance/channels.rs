@@ -4,12 +4,17 @@ use std::path::Path;
 
 use agentline_core::acp::Json;
 use agentline_core::acp::client::{Command, Which};
-use agentline_core::acp::{Client, ContentBlock, PermissionOutcome, SessionSetup, client};
+use agentline_core::acp::update::ToolCallUpdate;
+use agentline_core::acp::{
+    Client, ContentBlock, OptionKind, PermissionOption, PermissionOutcome, SessionSetup, StopReason, client,
+};
 use agentline_core::attach::{AgentInfo, Injection, PromptId, Stop, Target, Turn, presence};
 use agentline_core::control::{Answer, Request};
 use agentline_core::galley::{
     Bridge, Decision, Desktop, Exit, ExitReason, Ready, ToolStatus, bridge, desktop,
 };
+use agentline_core::reverse::acceptor::{self, Acceptor};
+use agentline_core::reverse::{self, Capabilities};
 use agentline_core::subagent::{self, Run};
 use agentline_core::{Address, Open, Tag, attach, control};
 use agentline_tests::scenario::{Cast, Role, Scenario};
@@ -69,6 +74,22 @@ pub(super) const SCENARIOS: &[Scenario] = &[
             "told",
             "decided",
             "shutdown",
+        ],
+    },
+    Scenario {
+        name: "reverse: an agent dials in, is prompted, and asks",
+        cast: |_| Cast::pair(hub(), dialled_in()),
+        shows: &[
+            "hello",
+            "accepted",
+            "announced",
+            "turn_started",
+            "permission_asked",
+            "turn_ended",
+            "closed",
+            "prompted",
+            "permission_answered",
+            "closed",
         ],
     },
     Scenario {
@@ -205,5 +226,38 @@ fn runner() -> Role<Bridge> {
                 bridge::Command::EndTool { tag, status, result, elapsed_ms: 1 },
                 bridge::Command::EndRun { run, turn, end },
             ],
+        )
+}
+
+/// Lets an agent in, says one thing, allows what it is asked for, and leaves.
+fn hub() -> Role<Acceptor> {
+    use acceptor::Command;
+
+    let config = acceptor::Config { open: Some(Open::Given(0)), ..acceptor::Config::taken() };
+    let request = serde_json::from_value(json!(0)).expect("a key");
+    let outcome = PermissionOutcome::selected("y");
+    Role::new(config)
+        .at("hello", [Command::Accept])
+        .at("announced", [Command::Prompt { tag: Tag(1), session: "s".into(), text: "go".into() }])
+        .at("permission_asked", [Command::Answer { request, outcome }])
+        .at("turn_ended", [Command::Leave])
+}
+
+/// Shows a session, asks in the turn of a prompt, and is done.
+fn dialled_in() -> Role<reverse::Agent> {
+    use reverse::agent::{Command, Config};
+
+    let capabilities = Capabilities { prompt: true, ..Capabilities::default() };
+    let hub = Address("/".into());
+    let config = Config { open: Open::Given(0), capabilities, ..Config::connect(hub, "my-agent") };
+    let (tag, session, turn) = (Tag(7), "s".into(), serde_json::from_value(json!(1)).expect("a key"));
+    let tool_call = Box::new(ToolCallUpdate { tool_call_id: "c".to_owned(), ..ToolCallUpdate::default() });
+    let yes = PermissionOption { option_id: "y".into(), name: "yes".into(), kind: OptionKind::AllowOnce };
+    Role::new(config)
+        .at("accepted", [Command::Announce { session: "s".into(), cwd: "/w".into(), title: None }])
+        .at("prompted", [Command::AskPermission { tag, session, tool_call, options: vec![yes] }])
+        .at(
+            "permission_answered",
+            [Command::EndPrompt { turn, stopped: Box::new(StopReason::EndTurn.into()) }],
         )
 }
