@@ -1,38 +1,33 @@
 //! A conversation in a terminal that others can speak into: one agent, one session, one line after the other.
 //!
 //! ```text
-//!  Starting ──all is set──► Idle ◄──turn over── Running, Cancelling
-//!     │                      │ └──a line waits──► │
-//!     │                      │ no more to come    │
-//!     └────lost, Shutdown────┴────────────────────┴──► Leaving ──child gone──► Over
+//!              Idle ──a line waits──► Running
+//!               │ ▲                     │
+//!  no more to come └─────turn over──────┘
+//!               ▼
+//!            Leaving ◄──lost, Shutdown── anywhere
 //! ```
 //!
-//! What is typed and what comes from outside waits in one queue and is answered in the order it came. With an
-//! attach config there is an [attach server](crate::attach::Server) from the moment the session is open until the
-//! conversation is over; without one there is none, and no file either.
+//! It is a [`Conversation`] with a queue: what is typed and what comes from outside waits in it and is answered in the
+//! order it came. With an attach config there is an [attach server](crate::attach::Server) from the moment the session
+//! is open until the conversation is over; without one there is none, and no file either.
 //!
-//! What happens to the agent is told as in a [run](crate::subagent): each turn has one
-//! [`Finished`](subagent::Event::Finished), and a connection that is lost has one more, with the reason.
+//! What happens to the agent is told as by the [conversation](crate::conversation).
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use crate::acp::client::{self, Client, Failure, Ready, TurnEnded};
 use crate::acp::session::SessionSetup;
-use crate::acp::{ContentBlock, Fault, PermissionOutcome, RequestKey, SessionId, Update};
+use crate::acp::{ContentBlock, PermissionOutcome, RequestKey, SessionId, Update, client};
 use crate::attach::presence::Attachment;
 use crate::attach::server::{self, Server, Why};
 use crate::attach::{self, Injection, PromptId, Stop};
-use crate::closed::Closed;
-use crate::machine::{Deadline, Heard, Ids, Input, Machine, Now, Output, Outputs, Refused, Tag, soonest};
+use crate::conversation::answer::Answer;
+use crate::conversation::turn::is_answer;
+use crate::conversation::{self, Choice, Conversation, Finished, Outcome, Policy, Setting};
+use crate::machine::{Deadline, Ids, Input, Machine, Now, Output, Outputs, Refused, soonest};
 use crate::nest::{Nest, Told};
-use crate::problem::{Failed, Phase, RootCause};
-use crate::subagent::answer::Answer as Kept;
-use crate::subagent::failure::{Evidence, Lost};
-use crate::subagent::opening::{Opening, Step};
-use crate::subagent::turn::{Ending, Turn, is_answer};
-use crate::subagent::{self, Choice, Outcome, Policy, Setting};
 
 /// What a conversation starts from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -106,8 +101,8 @@ pub enum Command {
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     /// About the agent and the turn.
-    Said(subagent::Event),
-    /// A turn begins. It ends with [`Finished`](subagent::Event::Finished).
+    Said(conversation::Event),
+    /// A turn begins. It ends with [`Finished`](conversation::Event::Finished).
     Begun(Box<Line>),
     /// The turn is being cancelled, and its end follows. Told once for each of the two who may wish it.
     Cancelling {
@@ -148,36 +143,22 @@ pub enum Source {
     Outside(PromptId),
 }
 
-/// A conversation with one agent. [The module](self) draws what it goes through.
+/// A conversation that others can attach to. [The module](self) draws what it goes through.
 #[derive(Debug)]
 pub struct Chat {
-    client: Nest<(), Client>,
+    conversation: Nest<(), Conversation>,
     server: Nest<(), Server>,
-    state: State,
     keyboard: Keyboard,
     lines: VecDeque<Line>,
-    turn: Turn,
+    /// The keyboard has cancelled the turn.
+    cancelled: bool,
     /// The text after the last tool call.
-    answer: Kept,
+    answer: Answer,
     /// Until the session is open.
     attach: Option<server::Config>,
     max_lines: usize,
-    evidence: Evidence,
     ids: Ids,
     out: Outputs<Event>,
-}
-
-#[derive(Debug)]
-enum State {
-    /// Up to a session that is set.
-    Starting(Box<Opening>),
-    Idle(SessionId),
-    Running(SessionId),
-    /// The keyboard has cancelled the turn.
-    Cancelling(SessionId),
-    /// The child's end is waited for. `Some`: it is part of why we leave.
-    Leaving(Option<Lost>),
-    Over,
 }
 
 #[derive(Debug, Eq, PartialEq)]
@@ -193,18 +174,16 @@ impl Machine for Chat {
 
     fn new(now: Now, config: Config) -> Self {
         let Config { client, setup, session, settings, policy, attach, limits } = config;
-        let evidence = Evidence::of(&client);
+        let config = conversation::Config { client, setup, session, settings, policy, output: limits.output };
         let mut chat = Self {
-            client: Nest::of((), Client::new(now, client)),
+            conversation: Nest::of((), Conversation::new(now, config)),
             server: Nest::default(),
-            state: State::Starting(Box::new(Opening::new(STEP, setup, session, settings))),
             keyboard: Keyboard::Open,
             lines: VecDeque::new(),
-            turn: Turn::new(policy, limits.output),
-            answer: Kept::new(limits.answer),
+            cancelled: false,
+            answer: Answer::new(limits.answer),
             attach,
             max_lines: limits.lines,
-            evidence,
             ids: Ids::default(),
             out: Outputs::default(),
         };
@@ -215,56 +194,27 @@ impl Machine for Chat {
     fn handle(&mut self, now: Now, input: Input<'_>) {
         match input {
             Input::Link(link, heard) => {
-                let of_agent = self.client.handle(now, link, heard);
-                if let (true, Heard::Opened(peer)) = (of_agent, heard) {
-                    self.evidence.started(now.mono);
-                    self.say(subagent::Event::Started(peer));
-                } else if !of_agent {
+                let of_agent = self.conversation.handle(now, link, heard);
+                if !of_agent {
                     self.server.handle(now, link, heard);
                 }
             }
             // Who attached is served, whether or not our own screen is read.
-            Input::Hold(full) => self.client.hold_all(now, full),
+            Input::Hold(full) => self.conversation.hold_all(now, full),
             Input::StoreFailed(id, errno) => {
                 self.server.store_failed(now, id, errno);
             }
             Input::Tick => {}
         }
-        self.client.tick(now);
+        self.conversation.tick(now);
         self.server.tick(now);
         self.settle(now);
     }
 
     fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
-        match (&self.state, &command) {
-            (State::Leaving(_), Command::Hasten) => {}
-            (State::Leaving(_) | State::Over, _) => return Err(Refused::Closed),
-            _ => {}
-        }
-        match command {
-            Command::Say(_) | Command::Finish if self.keyboard == Keyboard::Ended => {
-                return Err(Refused::Closed);
-            }
-            Command::Say(text) => self.typed(text)?,
-            Command::Recall => self.recall(),
-            Command::Cancel => self.cancel_typed(now)?,
-            Command::Answer { request, outcome } => {
-                let answer = client::Command::Answer { request, outcome: outcome.clone() };
-                self.client.command(now, &(), answer)?;
-                let decided = self.turn.answered(request, &outcome);
-                decided.into_iter().for_each(|event| self.say(event));
-            }
-            Command::Finish => self.keyboard = Keyboard::Ended,
-            Command::Shutdown => self.leave(now, None),
-            Command::Hasten => {
-                if !matches!(self.state, State::Leaving(_)) {
-                    self.leave(now, None);
-                }
-                self.client.command(now, &(), client::Command::Hasten)?;
-            }
-        }
+        let done = self.obey(now, command);
         self.settle(now);
-        Ok(())
+        done
     }
 
     fn poll(&mut self) -> Option<Output<Event>> {
@@ -272,7 +222,7 @@ impl Machine for Chat {
     }
 
     fn deadline(&self) -> Option<Deadline> {
-        soonest(self.client.deadline(), self.server.deadline())
+        soonest(self.conversation.deadline(), self.server.deadline())
     }
 }
 
@@ -281,9 +231,9 @@ impl Chat {
     fn settle(&mut self, now: Now) {
         loop {
             self.serve(now);
-            if let Some(((), told)) = self.client.next(&mut self.ids, &mut self.out) {
+            if let Some(((), told)) = self.conversation.next(&mut self.ids, &mut self.out) {
                 match told {
-                    Told::Event(event) => self.agent_told(now, event),
+                    Told::Event(event) => self.said(now, event),
                     Told::Ended => self.end(),
                 }
             } else if !self.go_on(now) {
@@ -303,30 +253,98 @@ impl Chat {
 
     /// Whether there was something to do.
     fn go_on(&mut self, now: Now) -> bool {
-        let State::Idle(session) = &self.state else { return false };
-        if self.keyboard == Keyboard::Ended && !self.lines.iter().any(|line| line.from == Source::Keyboard) {
-            self.leave(now, None);
+        if self.is_leaving() {
+            return self.turn_away(now);
+        }
+        let conversation = self.conversation.get(&()).filter(|conversation| conversation.is_idle());
+        let Some(conversation) = conversation else { return false };
+        let Some(session) = conversation.session().cloned() else {
+            self.leave(now);
+            return true;
+        };
+        if let Some(config) = self.attach.take() {
+            self.listen(now, config, &session);
             return true;
         }
-        let session = session.clone();
+        if self.keyboard == Keyboard::Ended && !self.lines.iter().any(|line| line.from == Source::Keyboard) {
+            self.leave(now);
+            return true;
+        }
         let Some(line) = self.lines.pop_front() else { return false };
-        self.begin(now, session, line);
+        self.begin(now, line);
         true
     }
 
-    fn begin(&mut self, now: Now, session: SessionId, line: Line) {
+    /// The session is as it was wanted: others can speak in it from here on.
+    fn listen(&mut self, now: Now, mut config: server::Config, session: &SessionId) {
+        config.record.session_id = Some(session.to_string());
+        // The config is taken once, so its seat is free.
+        let _ = self.server.insert(now, (), Server::new(now, config));
+    }
+
+    fn begin(&mut self, now: Now, line: Line) {
         let prompt = vec![ContentBlock::text(&*line.text)];
-        self.state = State::Running(session.clone());
         if let Source::Outside(prompt) = line.from {
             // Refused when nobody waits for it any more. It was accepted all the same.
             self.tell_server(now, server::Command::Injected(prompt, Injection::Queued));
         }
         self.tell_server(now, server::Command::TurnStarted);
         self.out.tell(Event::Begun(Box::new(line)));
-        if self.client.command(now, &(), client::Command::Prompt { tag: STEP, session, prompt }).is_err() {
-            // Only a connection that is leaving refuses, and it tells the reason.
-            self.lose(now, Phase::Prompt, Failure::Disconnected);
+        // Idle, so it is taken; what comes of it is told.
+        let _ = self.conversation.command(now, &(), conversation::Command::Prompt(prompt));
+    }
+
+    fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+        if self.is_leaving() && command != Command::Hasten {
+            return Err(Refused::Closed);
         }
+        match command {
+            Command::Say(_) | Command::Finish if self.keyboard == Keyboard::Ended => Err(Refused::Closed),
+            Command::Say(text) => self.typed(text),
+            Command::Recall => {
+                self.recall();
+                Ok(())
+            }
+            // Once is not asking twice, whoever has cancelled before.
+            Command::Cancel if self.cancelled => Err(Refused::Busy),
+            Command::Cancel => {
+                self.ask(now, conversation::Command::Cancel)?;
+                self.cancelled = true;
+                self.out.tell(Event::Cancelling { from_outside: false });
+                Ok(())
+            }
+            Command::Answer { request, outcome } => {
+                self.ask(now, conversation::Command::Answer { request, outcome })
+            }
+            Command::Finish => {
+                self.keyboard = Keyboard::Ended;
+                Ok(())
+            }
+            Command::Shutdown => {
+                self.leave(now);
+                Ok(())
+            }
+            Command::Hasten => {
+                if !self.is_leaving() {
+                    self.leave(now);
+                }
+                self.ask(now, conversation::Command::Hasten)
+            }
+        }
+    }
+
+    fn is(&self, what: impl FnOnce(&Conversation) -> bool) -> bool {
+        self.conversation.get(&()).is_some_and(what)
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.conversation.is_empty() || self.is(Conversation::is_leaving)
+    }
+
+    fn ask(&mut self, now: Now, command: conversation::Command) -> Result<(), Refused> {
+        let done = self.conversation.command(now, &(), command);
+        // A conversation that is gone from its nest is over.
+        if self.conversation.is_empty() { Err(Refused::Closed) } else { done }
     }
 
     fn typed(&mut self, text: String) -> Result<(), Refused> {
@@ -342,7 +360,7 @@ impl Chat {
     }
 
     fn queue(&mut self, text: String, from: Source) {
-        let waited = !matches!(self.state, State::Idle(_)) || !self.lines.is_empty();
+        let waited = !self.is(Conversation::is_idle) || !self.lines.is_empty();
         self.lines.push_back(Line { text, from, waited });
     }
 
@@ -355,45 +373,15 @@ impl Chat {
         }
     }
 
-    fn cancel_typed(&mut self, now: Now) -> Result<(), Refused> {
-        if let State::Cancelling(_) = self.state {
-            return Err(Refused::Busy);
-        }
-        let session = self.cancel(now)?;
-        self.state = State::Cancelling(session);
-        self.out.tell(Event::Cancelling { from_outside: false });
-        Ok(())
-    }
-
-    /// Cancels the turn that runs; harmless when it was cancelled already.
-    fn cancel(&mut self, now: Now) -> Result<SessionId, Refused> {
-        match &self.state {
-            State::Running(session) | State::Cancelling(session) => {
-                let session = session.clone();
-                let cancel = client::Command::Cancel { session: session.clone() };
-                self.client.command(now, &(), cancel)?;
-                self.turn.cancelled();
-                Ok(session)
-            }
-            State::Starting(_) => Err(Refused::NotReady),
-            State::Idle(_) | State::Leaving(_) | State::Over => Err(Refused::Unknown),
-        }
-    }
-
     fn attached(&mut self, now: Now, event: server::Event) {
         match event {
             server::Event::Listening(attachment) => self.out.tell(Event::Listening(attachment)),
-            server::Event::PromptReceived { prompt, .. }
-                if matches!(self.state, State::Leaving(_) | State::Over) =>
-            {
-                self.turn_away(now, Source::Outside(prompt));
-            }
             server::Event::PromptReceived { prompt, text } => self.queue(text, Source::Outside(prompt)),
             server::Event::CancelReceived => {
                 self.lines.retain(|line| line.from == Source::Keyboard);
-                let is_news = !self.turn.is_cancelled();
+                let is_news = !self.is(Conversation::is_cancelling);
                 // Refused when nothing runs.
-                if self.cancel(now).is_ok() && is_news {
+                if self.ask(now, conversation::Command::Cancel).is_ok() && is_news {
                     self.out.tell(Event::Cancelling { from_outside: true });
                 }
             }
@@ -402,176 +390,46 @@ impl Chat {
         }
     }
 
-    fn agent_told(&mut self, now: Now, event: client::Event) {
-        use client::Event as Agent;
-        match event {
-            Agent::Ready(ready) => self.ready(now, ready),
-            Agent::Line(line) => self.say(subagent::Event::Line(line)),
-            Agent::Text(text) => {
-                self.turn.heard(&text);
-                if is_answer(&text) {
-                    self.answer.add(&text.text, text.message.as_ref());
-                }
-                self.say(subagent::Event::Text(text));
+    fn said(&mut self, now: Now, event: conversation::Event) {
+        if let conversation::Event::Text(text) = &event {
+            if is_answer(text) {
+                self.answer.add(&text.text, text.message.as_ref());
             }
-            Agent::Updated(updated) => {
-                if let Update::ToolCall(_) = updated.update {
-                    self.answer.take();
-                }
-                if let State::Starting(opening) = &mut self.state {
-                    opening.hear(&updated.update);
-                }
-                self.turn.updated(&updated);
-                self.say(subagent::Event::Updated(updated));
+        } else if let conversation::Event::Updated(updated) = &event {
+            if let Update::ToolCall(_) = updated.update {
+                self.answer.take();
             }
-            Agent::PermissionAsked(asked) => {
-                let (event, answer) = self.turn.asked(asked);
-                self.say(event);
-                if let Some(answer) = answer {
-                    // Refused only when the connection is leaving: then nobody waits for it.
-                    let _ = self.client.command(now, &(), answer);
-                }
-            }
-            Agent::Withdrawn(request) => {
-                self.turn.withdrawn(request).into_iter().for_each(|event| self.say(event));
-            }
-            // Nothing is offered, so nothing is asked for.
-            Agent::Requested(_) | Agent::Notified(_) => {}
-            Agent::Answered(_, answer) => {
-                if let State::Starting(opening) = &mut self.state {
-                    let step = opening.answered(*answer);
-                    self.go_to_session(now, step);
-                }
-            }
-            Agent::Failed(_, failure) => {
-                if let State::Starting(opening) = &self.state {
-                    self.evidence.values = opening.values();
-                }
-                self.lose(now, Phase::Session, *failure);
-            }
-            Agent::TurnEnded(ended) => self.turn_ended(now, *ended),
-            Agent::Stderr(text) => self.say(subagent::Event::Stderr(text)),
-            Agent::Noticed(notice) => {
-                self.evidence.noticed(&notice);
-                self.say(subagent::Event::Noticed(notice));
-            }
-            Agent::Closed(closed) => self.closed(now, closed),
-        }
-    }
-
-    fn ready(&mut self, now: Now, ready: Box<Ready>) {
-        self.evidence.offers(&ready.auth_methods);
-        let offers = ready.capabilities.clone();
-        self.say(subagent::Event::Ready(ready));
-        if let State::Starting(opening) = &mut self.state {
-            let step = opening.ready(&offers);
-            self.go_to_session(now, step);
-        }
-    }
-
-    fn go_to_session(&mut self, now: Now, step: Option<Step>) {
-        let mut next = step;
-        while let Some(step) = next.take() {
-            match step {
-                Step::Ask(command) => match self.client.command(now, &(), command) {
-                    // Only a connection that is leaving refuses so, and it tells the reason.
-                    Ok(()) | Err(Refused::Closed) => {}
-                    Err(refused) => self.fail(now, RootCause::Impossible(refused)),
-                },
-                Step::Opened(opened) => {
-                    self.say(subagent::Event::SessionOpened(opened));
-                    if let State::Starting(opening) = &mut self.state {
-                        next = opening.go_on();
-                    }
-                }
-                Step::Set(session) => self.listen(now, session),
-                Step::Nowhere => self.leave(now, None),
-                Step::Failed(cause) => self.fail(now, cause),
-            }
-        }
-    }
-
-    /// The session is as it was wanted: lines can be said in it, and from outside as well.
-    fn listen(&mut self, now: Now, session: SessionId) {
-        if let Some(mut config) = self.attach.take() {
-            config.record.session_id = Some(session.to_string());
-            // The config is taken once, so its seat is free.
-            let _ = self.server.insert(now, (), Server::new(now, config));
-        }
-        self.state = State::Idle(session);
-    }
-
-    /// There is no such session for us, and nothing to wait for.
-    fn fail(&mut self, now: Now, cause: RootCause) {
-        self.end_turn(Ending::failed(Failed::new(Phase::Session, cause)));
-        self.leave(now, None);
-    }
-
-    fn turn_ended(&mut self, now: Now, ended: TurnEnded) {
-        let ending = match ended.end {
-            Ok(stopped) => Ending::of_stop(stopped),
-            Err(Failure::Unconfirmed { .. } | Failure::Shutdown) => Ending::plain(Outcome::Aborted),
-            // How the child ended is part of the reason.
-            Err(Failure::Disconnected) => return self.lose(now, Phase::Prompt, Failure::Disconnected),
-            Err(failure) => Ending::failed(self.evidence.failure(Phase::Prompt, &failure)),
-        };
-        let answer = self.answer.take().text;
-        self.tell_server(now, outside(&ending, answer));
-        self.end_turn(ending);
-        if let State::Running(session) | State::Cancelling(session) = &self.state {
-            self.state = State::Idle(session.clone());
-        }
-    }
-
-    /// The connection is over without our doing. The result waits for the child's end.
-    fn lose(&mut self, now: Now, phase: Phase, failure: Failure) {
-        if !matches!(self.state, State::Leaving(_) | State::Over) {
-            self.leave(now, Some(Lost { phase, failure, at: now.mono }));
-        }
-    }
-
-    /// Who waits outside is told at once, the agent then; but why a turn failed is known when the child is gone.
-    fn leave(&mut self, now: Now, lost: Option<Lost>) {
-        self.attach = None;
-        for line in std::mem::take(&mut self.lines) {
-            self.turn_away(now, line.from);
-        }
-        if lost.is_none() {
-            self.tell_server(now, server::Command::Shutdown);
-        }
-        self.state = State::Leaving(lost);
-        // Refused when it is leaving already.
-        let _ = self.client.command(now, &(), client::Command::Shutdown);
-    }
-
-    fn closed(&mut self, now: Now, closed: Box<Closed<Fault>>) {
-        let lose = |phase| Some(Lost { phase, failure: Failure::Disconnected, at: now.mono });
-        let lost = match std::mem::replace(&mut self.state, State::Over) {
-            State::Leaving(lost) => lost,
-            State::Starting(opening) => lose(opening.phase()),
-            State::Idle(_) | State::Running(_) | State::Cancelling(_) | State::Over => lose(Phase::Prompt),
-        };
-        if let Some(lost) = lost {
-            let ending = Ending::failed(self.evidence.end(&lost, &closed));
+        } else if let conversation::Event::Finished(finished) = &event {
             let answer = self.answer.take().text;
-            self.tell_server(now, outside(&ending, answer));
-            self.end_turn(ending);
+            self.cancelled = false;
+            self.tell_server(now, outside(finished, answer));
+        } else if let conversation::Event::Closed(_) = &event {
+            self.tell_server(now, server::Command::Shutdown);
+            self.serve(now);
         }
+        self.out.tell(Event::Said(event));
+    }
+
+    /// Who waits outside is told at once, the agent then. But why a turn failed is known when the child is gone: a
+    /// conversation that leaves by itself lets them wait for that.
+    fn leave(&mut self, now: Now) {
+        self.turn_away(now);
         self.tell_server(now, server::Command::Shutdown);
-        self.serve(now);
-        self.say(subagent::Event::Closed(closed));
+        // Refused when it is leaving already.
+        let _ = self.ask(now, conversation::Command::Shutdown);
     }
 
-    /// Words that the agent will never hear.
-    fn turn_away(&mut self, now: Now, from: Source) {
-        if let Source::Outside(prompt) = from {
-            let why = "the session is leaving; nothing was delivered".to_owned();
-            self.tell_server(now, server::Command::Injected(prompt, Injection::Failed(why)));
+    /// Lines that the agent will never hear. Whether there were any.
+    fn turn_away(&mut self, now: Now) -> bool {
+        let lines = std::mem::take(&mut self.lines);
+        let were_any = !lines.is_empty();
+        for line in lines {
+            if let Source::Outside(prompt) = line.from {
+                let why = "the session is leaving; nothing was delivered".to_owned();
+                self.tell_server(now, server::Command::Injected(prompt, Injection::Failed(why)));
+            }
         }
-    }
-
-    fn end_turn(&mut self, ending: Ending) {
-        self.turn.end(ending).into_iter().for_each(|event| self.say(event));
+        were_any
     }
 
     /// Refused when there is no server, or when it does not care.
@@ -579,20 +437,16 @@ impl Chat {
         let _ = self.server.command(now, &(), command);
     }
 
-    fn say(&mut self, event: subagent::Event) {
-        self.out.tell(Event::Said(event));
-    }
-
     fn end(&mut self) {
-        if self.client.is_empty() && self.server.is_empty() {
+        if self.conversation.is_empty() && self.server.is_empty() {
             self.out.end();
         }
     }
 }
 
 /// How a turn ended, for those who attached.
-fn outside(ending: &Ending, answer: String) -> server::Command {
-    let stop = match (ending.outcome, ending.stop_reason.as_deref()) {
+fn outside(finished: &Finished, answer: String) -> server::Command {
+    let stop = match (finished.outcome, finished.stop_reason.as_deref()) {
         (Outcome::Aborted | Outcome::Rejected, _) => {
             return server::Command::TurnEnded(attach::Turn::cancelled());
         }
@@ -601,12 +455,10 @@ fn outside(ending: &Ending, answer: String) -> server::Command {
         (Outcome::MaxTokens, _) => Stop::MaxTokens,
         (Outcome::Error, Some("max_turn_requests")) => Stop::MaxTurnRequests,
         (Outcome::Error, _) => {
-            let why = ending.error.as_ref().map_or_else(|| "the turn failed".to_owned(), ToString::to_string);
+            let why = finished.error.as_ref();
+            let why = why.map_or_else(|| "the turn failed".to_owned(), ToString::to_string);
             return server::Command::TurnFailed { why, answer: Some(answer) };
         }
     };
     server::Command::TurnEnded(attach::Turn::ended(stop, Some(answer)))
 }
-
-/// One request of ours is open at a time.
-const STEP: Tag = Tag(0);

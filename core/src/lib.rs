@@ -26,7 +26,7 @@
 //! | many links | [`nest`]: machines made of machines, and a listener with its connections |
 //! | channels | below |
 //! | one vocabulary | [`session`]: what a session of any channel tells and takes; the sources are an ACP agent and one that dials in |
-//! | what is made of them | [`subagent`]: one task. [`chat`]: one conversation that others can attach to. [`check`]: whether an agent can be used |
+//! | what is made of them | [`conversation`]: one agent, one session, one turn after the other. [`subagent`]: one task. [`chat`]: a conversation that others can attach to. [`check`]: whether an agent can be used |
 //! | beside them | [`discovery`]: which agents there are. [`place`] and [`trust`]: whom a socket and a path may be trusted to. [`problem`]: why something came to nothing, as data. [`trace`]: record and replay |
 //!
 //! | channel | machines | speaks first |
@@ -120,6 +120,7 @@ pub mod chat;
 pub mod check;
 mod closed;
 pub mod control;
+pub mod conversation;
 pub mod discovery;
 pub mod galley;
 pub mod hub;
@@ -160,6 +161,7 @@ mod tests {
         assert!(size_of::<Output<attach::server::Event>>() <= 64);
         assert!(size_of::<Output<attach::client::Event>>() <= 64);
         assert!(size_of::<Output<attach::caller::Event>>() <= 64);
+        assert!(size_of::<Output<conversation::Event>>() <= 64);
         assert!(size_of::<Output<chat::Event>>() <= 64);
         assert!(size_of::<Output<reverse::acceptor::Event>>() <= 64);
         assert!(size_of::<Output<reverse::agent::Event>>() <= 64);

@@ -511,6 +511,23 @@ impl<E> Outputs<E> {
         self.0.push_back(Output::Tell(event));
     }
 
+    /// News for the application, in that order.
+    pub fn tell_all(&mut self, events: impl IntoIterator<Item = E>) {
+        self.0.extend(events.into_iter().map(Output::Tell));
+    }
+
+    /// Passes on what a machine inside ours wants, and hands over what it tells, to be translated.
+    pub fn pass<F>(&mut self, output: Output<F>) -> Option<F> {
+        let output = match output {
+            Output::Tell(event) => return Some(event),
+            Output::Do(link, action) => Output::Do(link, action),
+            Output::Store(id, store) => Output::Store(id, store),
+            Output::End => Output::End,
+        };
+        self.push(output);
+        None
+    }
+
     /// A file to keep.
     pub fn store(&mut self, id: StoreId, store: Store) {
         self.0.push_back(Output::Store(id, Box::new(store)));

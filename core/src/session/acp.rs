@@ -185,11 +185,8 @@ impl Source {
 
     fn settle(&mut self, now: Now) {
         while let Some(output) = self.client.poll() {
-            match output {
-                Output::Do(link, action) => self.out.act(link, action),
-                Output::Store(id, store) => self.out.push(Output::Store(id, store)),
-                Output::Tell(event) => self.told(now, event),
-                Output::End => self.out.end(),
+            if let Some(event) = self.out.pass(output) {
+                self.told(now, event);
             }
         }
     }

@@ -1,7 +1,9 @@
 //! One delegated task, one fresh child, nothing left behind: the ACP subagent of DeepSeek Harness (PROTOCOLS.md).
 //!
+//! A run is a [conversation](crate::conversation) of one turn, with a clock for the whole of it:
+//!
 //! ```text
-//!  Starting ──all is set──► Running ──turn over──► Told
+//!  Starting ──all is set──► Running ──turn over──► Told ──► the child is gone
 //!     │                        │ connection lost     ▲
 //!     └────────────────────────┴──► Lost ────────────┘ the child is gone
 //! ```
@@ -10,19 +12,13 @@
 //! of the agent is told when the child is gone, since how it went is part of the reason. Either way it is told exactly once. A run
 //! that goes [nowhere](Choice::Nowhere) has its result with the handshake.
 
-pub(crate) mod answer;
 mod api;
 pub mod env;
-pub(crate) mod failure;
-pub(crate) mod opening;
 pub mod provider;
 mod run;
-mod settings;
-pub(crate) mod turn;
 
-pub use crate::acp::session::Setting;
-pub use api::{
-    Allow, By, Choice, Command, Config, Decision, Decisions, Event, Finished, Outcome, Policy, SessionOpened,
-    Verdict,
+pub use crate::conversation::{
+    Allow, By, Choice, Decision, Decisions, Event, Finished, Outcome, Policy, SessionOpened, Setting, Verdict,
 };
+pub use api::{Command, Config};
 pub use run::Run;

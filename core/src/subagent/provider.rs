@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::api::{Allow, Config, Policy};
 use super::env;
+use super::{Allow, Config, Policy};
 use crate::acp::client;
 use crate::acp::{ContentBlock, SessionSetup};
 use crate::limits::Graces;

@@ -2,50 +2,24 @@
 
 use std::time::Duration;
 
-use super::api::{Command, Config, Event, Outcome, Policy};
-use super::failure::{Evidence, Lost};
-use super::opening::{Opening, Step};
-use super::turn::{Ending, Turn};
-use crate::acp::client::{self, Client, Failure, PermissionAsked, Ready, TurnEnded};
-use crate::acp::{ContentBlock, Fault, PermissionOutcome, RequestKey, SessionId};
-use crate::closed::Closed;
-use crate::machine::{
-    Deadline, Heard, Ids, Input, Machine, Now, Output, Outputs, Refused, Tag, Time, soonest,
-};
-use crate::nest::{Nest, Told};
-use crate::problem::{Clock, Failed, Phase, RootCause};
+use super::{Command, Config};
+use crate::acp::ContentBlock;
+use crate::conversation::{self, Conversation, Event, Finished, Outcome};
+use crate::machine::{Deadline, Input, Machine, Now, Output, Outputs, Refused, Time, soonest};
+use crate::problem::Clock;
 
 /// One prompt to one fresh child.
 #[derive(Debug)]
 pub struct Run {
-    client: Nest<(), Client>,
-    ids: Ids,
-    state: State,
-    halt: Halt,
+    conversation: Conversation,
     prompt: Vec<ContentBlock>,
-    turn: Turn,
+    /// When the clock of the whole run expires, and what it stood at. Once the agent is lost, the graces of the teardown
+    /// count.
     timeout: Option<(Time, Duration)>,
-    evidence: Evidence,
-    out: Outputs<Event>,
-}
-
-#[derive(Debug)]
-enum State {
-    /// Up to a session that is set.
-    Starting(Box<Opening>),
-    Running(SessionId),
-    /// The connection is over or about to be; the child's end is waited for.
-    Lost(Lost),
+    cancelled: bool,
     /// The result is told.
-    Told,
-}
-
-/// Whether the run was ended from our side, and why.
-#[derive(Debug)]
-enum Halt {
-    No,
-    Cancelled,
-    Failed(Box<Failed>),
+    told: bool,
+    out: Outputs<Event>,
 }
 
 impl Machine for Run {
@@ -55,16 +29,13 @@ impl Machine for Run {
 
     fn new(now: Now, config: Config) -> Self {
         let Config { client, setup, session, settings, prompt, policy, timeout, output_limit } = config;
-        let evidence = Evidence::of(&client);
+        let config = conversation::Config { client, setup, session, settings, policy, output: output_limit };
         let mut run = Self {
-            client: Nest::of((), Client::new(now, client)),
-            ids: Ids::default(),
-            state: State::Starting(Box::new(Opening::new(STEP, setup, session, settings))),
-            halt: Halt::No,
+            conversation: Conversation::new(now, config),
             prompt,
-            turn: Turn::new(policy, output_limit),
             timeout: timeout.map(|timeout| (now.mono + timeout, timeout)),
-            evidence,
+            cancelled: false,
+            told: false,
             out: Outputs::default(),
         };
         run.settle(now);
@@ -72,21 +43,14 @@ impl Machine for Run {
     }
 
     fn handle(&mut self, now: Now, input: Input<'_>) {
-        match input {
-            Input::Link(link, heard) => {
-                let ours = self.client.handle(now, link, heard);
-                if let (true, Heard::Opened(peer)) = (ours, heard) {
-                    self.evidence.started(now.mono);
-                    self.out.tell(Event::Started(peer));
-                }
-            }
-            Input::Hold(hold) => self.client.hold_all(now, hold),
-            Input::Tick | Input::StoreFailed(..) => {}
-        }
-        self.client.tick(now);
+        self.conversation.handle(now, input);
         self.settle(now);
-        if self.timeout.is_some_and(|(at, _)| at <= now.mono) {
-            self.timed_out(now);
+        if let Some((_, after)) = self.timeout.take_if(|(at, _)| *at <= now.mono) {
+            if self.cancelled {
+                self.leave(now);
+            } else {
+                self.conversation.expired(now, Clock::Run, after);
+            }
             self.settle(now);
         }
     }
@@ -103,294 +67,103 @@ impl Machine for Run {
 
     fn deadline(&self) -> Option<Deadline> {
         let timeout = self.timeout.map(|(at, _)| (at, "the whole run"));
-        soonest(timeout, self.client.deadline())
+        soonest(timeout, self.conversation.deadline())
     }
 }
 
 impl Run {
-    fn settle(&mut self, now: Now) {
-        while let Some(((), told)) = self.client.next(&mut self.ids, &mut self.out) {
-            match told {
-                Told::Event(event) => self.event(now, event),
-                Told::Ended => self.out.end(),
-            }
-        }
-        if let (Phase::Initialize, Some(fault @ Fault::TimedOut { .. })) = (self.phase(), self.fault()) {
-            let cause = self.evidence.fault(Phase::Initialize, fault);
-            self.finish_late(Failed::new(Phase::Initialize, cause));
-        }
-    }
-
-    /// Why the connection is being left, if the agent is to blame.
-    fn fault(&self) -> Option<&Fault> {
-        self.client.get(&()).and_then(Client::why_leaving)
-    }
-
-    /// A clock has expired. How the child goes is no part of the reason, so nobody waits for it.
-    fn finish_late(&mut self, mut failed: Failed) {
-        failed.stderr_tail = self.stderr_tail();
-        self.finish(Ending::failed(failed));
-    }
-
-    fn stderr_tail(&self) -> Option<String> {
-        let tail = self.client.get(&()).map(Client::stderr_tail)?;
-        Some(tail.trim_end().to_owned()).filter(|tail| !tail.is_empty())
-    }
-
     fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
         match command {
-            Command::Cancel => self.cancel(now),
-            Command::Answer { request, outcome } => self.answer(now, request, outcome),
+            Command::Cancel if self.told => Err(Refused::Closed),
+            Command::Cancel => {
+                let again = std::mem::replace(&mut self.cancelled, true);
+                // Without a turn, and a second time, the agent's word is not waited for.
+                if again || self.conversation.command(now, conversation::Command::Cancel).is_err() {
+                    self.leave(now);
+                }
+                Ok(())
+            }
+            Command::Answer { request, outcome } => {
+                self.conversation.command(now, conversation::Command::Answer { request, outcome })
+            }
             Command::Dispose => {
-                self.dispose(now);
+                self.cancelled |= !self.told;
+                self.leave(now);
                 Ok(())
             }
             Command::Hasten => {
-                self.dispose(now);
-                self.client.command(now, &(), client::Command::Hasten)
+                self.cancelled |= !self.told;
+                self.conversation.command(now, conversation::Command::Hasten)
             }
         }
     }
 
-    fn cancel(&mut self, now: Now) -> Result<(), Refused> {
-        match &self.state {
-            State::Told => Err(Refused::Closed),
-            State::Running(session) if matches!(self.halt, Halt::No) => {
-                let cancel = client::Command::Cancel { session: session.clone() };
-                self.halt = Halt::Cancelled;
-                self.turn.cancelled();
-                // Refused when the agent is going already: that ends the turn as well.
-                let _ = self.client.command(now, &(), cancel);
-                Ok(())
-            }
-            State::Starting(_) | State::Running(_) | State::Lost(_) => {
-                self.halt(now, Halt::Cancelled);
-                Ok(())
-            }
-        }
-    }
-
-    fn dispose(&mut self, now: Now) {
-        if !matches!(self.state, State::Told) {
-            self.halt(now, Halt::Cancelled);
-        }
-        self.shut_down(now);
-    }
-
-    /// Ends the run from our side; the first reason counts.
-    fn halt(&mut self, now: Now, why: Halt) {
-        if matches!(self.halt, Halt::No) {
-            self.halt = why;
-        }
-        self.shut_down(now);
-        // A turn that runs ends by that, and the end of a cancelled start is the child's: no result is told while
-        // it may still be there. What failed on our side is known as it stands.
-        if matches!(self.halt, Halt::Failed(_)) && !matches!(self.state, State::Running(_) | State::Told) {
-            self.finish(Ending::plain(Outcome::Error));
-        }
-    }
-
-    fn fail(&mut self, now: Now, cause: RootCause) {
-        self.halt(now, Halt::Failed(Box::new(Failed::new(self.phase(), cause))));
-    }
-
-    fn shut_down(&mut self, now: Now) {
-        // Refused when the connection is leaving already.
-        let _ = self.client.command(now, &(), client::Command::Shutdown);
-    }
-
-    fn timed_out(&mut self, now: Now) {
-        let Some((_, timeout)) = self.timeout.take() else { return };
-        if !matches!(self.state, State::Told) {
-            let cause = self.evidence.expired(Clock::Run, Some(timeout));
-            let mut failed = Failed::new(self.phase(), cause);
-            failed.stderr_tail = self.stderr_tail();
-            self.halt(now, Halt::Failed(Box::new(failed)));
-        }
-    }
-
-    const fn phase(&self) -> Phase {
-        match &self.state {
-            State::Starting(opening) => opening.phase(),
-            State::Running(_) => Phase::Prompt,
-            State::Lost(lost) => lost.phase,
-            State::Told => Phase::Teardown,
-        }
-    }
-
-    fn event(&mut self, now: Now, event: client::Event) {
-        use client::Event as From;
-        match event {
-            From::Ready(ready) => self.ready(now, ready),
-            From::Line(line) => self.out.tell(Event::Line(line)),
-            From::Text(text) => {
-                self.turn.heard(&text);
-                self.out.tell(Event::Text(text));
-            }
-            From::Updated(updated) => {
-                if let State::Starting(opening) = &mut self.state {
-                    opening.hear(&updated.update);
-                }
-                self.turn.updated(&updated);
-                self.out.tell(Event::Updated(updated));
-            }
-            From::PermissionAsked(asked) => self.permission_asked(now, asked),
-            From::Withdrawn(request) => {
-                self.turn.withdrawn(request).into_iter().for_each(|event| self.out.tell(event));
-            }
-            // Nothing is offered, so nothing is asked for.
-            From::Requested(_) | From::Notified(_) => {}
-            From::Answered(_, answer) => {
-                if let State::Starting(opening) = &mut self.state {
-                    let step = opening.answered(*answer);
-                    self.go_on(now, step);
+    fn settle(&mut self, now: Now) {
+        loop {
+            while let Some(output) = self.conversation.poll() {
+                if let Some(event) = self.out.pass(output) {
+                    self.heard(now, event);
                 }
             }
-            From::Failed(_, failure) => {
-                if let State::Starting(opening) = &self.state {
-                    self.evidence.values = opening.values();
-                }
-                self.lose(now, self.phase(), *failure);
+            if !self.conversation.is_idle() {
+                break;
             }
-            From::TurnEnded(ended) => self.turn_ended(now, *ended),
-            From::Stderr(text) => self.out.tell(Event::Stderr(text)),
-            From::Noticed(notice) => {
-                self.evidence.noticed(&notice);
-                self.out.tell(Event::Noticed(notice));
-            }
-            From::Closed(closed) => self.closed(now, *closed),
+            self.begin(now);
         }
-    }
-
-    fn ask(&mut self, now: Now, command: client::Command) {
-        if let Err(refused) = self.client.command(now, &(), command) {
-            self.refused(now, refused);
-        }
-    }
-
-    /// The agent cannot do what the run needs, or is leaving already.
-    fn refused(&mut self, now: Now, refused: Refused) {
-        if refused == Refused::Closed {
-            return;
-        }
-        self.fail(now, RootCause::Impossible(refused));
-    }
-
-    fn ready(&mut self, now: Now, ready: Box<Ready>) {
-        if !ready.capabilities.prompt_capabilities.embedded_context {
-            self.prompt = std::mem::take(&mut self.prompt).into_iter().map(ContentBlock::linked).collect();
-        }
-        self.evidence.offers(&ready.auth_methods);
-        let offers = ready.capabilities.clone();
-        self.out.tell(Event::Ready(ready));
-        if let State::Starting(opening) = &mut self.state {
-            let step = opening.ready(&offers);
-            self.go_on(now, step);
-        }
-    }
-
-    /// On the way to a session, and then to the turn.
-    fn go_on(&mut self, now: Now, step: Option<Step>) {
-        let mut next = step;
-        while let Some(step) = next.take() {
-            match step {
-                Step::Ask(command) => self.ask(now, command),
-                Step::Opened(opened) => {
-                    self.out.tell(Event::SessionOpened(opened));
-                    if let State::Starting(opening) = &mut self.state {
-                        next = opening.go_on();
-                    }
-                }
-                Step::Set(session) if !self.prompt.is_empty() => {
-                    self.state = State::Running(session.clone());
-                    let prompt = std::mem::take(&mut self.prompt);
-                    self.ask(now, client::Command::Prompt { tag: STEP, session, prompt });
-                }
-                Step::Set(_) | Step::Nowhere => {
-                    self.finish(Ending::plain(Outcome::Completed));
-                    self.shut_down(now);
-                }
-                Step::Failed(cause) => self.fail(now, cause),
-            }
-        }
-    }
-
-    fn turn_ended(&mut self, now: Now, ended: TurnEnded) {
-        match ended.end {
-            Ok(stopped) => self.finish(Ending::of_stop(stopped)),
-            // How the child ended is part of the reason, unless the end was our wish.
-            Err(Failure::Disconnected) if matches!(self.halt, Halt::No) => {
-                self.lose(now, Phase::Prompt, Failure::Disconnected);
-            }
-            Err(failure) => self.finish(Ending::failed(self.evidence.failure(Phase::Prompt, &failure))),
-        }
-        self.shut_down(now);
-    }
-
-    /// Without an answer; the result waits for the child's end, unless a clock has expired.
-    fn lose(&mut self, now: Now, phase: Phase, failure: Failure) {
-        if matches!(failure, Failure::TimedOut { .. }) && !matches!(self.state, State::Told | State::Lost(_))
-        {
-            self.finish_late(self.evidence.failure(phase, &failure));
-        }
-        if !matches!(self.state, State::Told | State::Lost(_)) {
-            self.state = State::Lost(Lost { phase, failure, at: now.mono });
-            // From here on the graces of the teardown count.
+        if self.conversation.is_leaving() {
             self.timeout = None;
         }
-        self.shut_down(now);
     }
 
-    fn closed(&mut self, now: Now, closed: Closed<Fault>) {
-        if !matches!(self.state, State::Told) {
-            let phase = self.phase();
-            let lost = match std::mem::replace(&mut self.state, State::Told) {
-                State::Lost(lost) => lost,
-                State::Starting(_) | State::Running(_) | State::Told => {
-                    Lost { phase, failure: Failure::Disconnected, at: now.mono }
-                }
-            };
-            self.finish(Ending::failed(self.evidence.end(&lost, &closed)));
+    /// The conversation can be spoken to, for the first and only time.
+    fn begin(&mut self, now: Now) {
+        let prompt = std::mem::take(&mut self.prompt);
+        if prompt.is_empty() || self.conversation.session().is_none() {
+            self.conclude(Outcome::Completed);
+            self.leave(now);
+        } else {
+            // Idle, so it is taken; what comes of it is told.
+            let _ = self.conversation.command(now, conversation::Command::Prompt(prompt));
         }
-        self.out.tell(Event::Closed(Box::new(closed)));
     }
 
-    /// Tells the result. What we wanted counts for more than what came of it.
-    fn finish(&mut self, mut ending: Ending) {
-        (ending.outcome, ending.error) = match std::mem::replace(&mut self.halt, Halt::No) {
-            Halt::No => (ending.outcome, ending.error),
-            Halt::Cancelled => {
-                self.turn.cancelled();
-                (Outcome::Aborted, None)
-            }
-            Halt::Failed(failed) => (Outcome::Error, Some(*failed)),
-        };
-        self.state = State::Told;
-        self.timeout = None;
-        self.turn.end(ending).into_iter().for_each(|event| self.out.tell(event));
-    }
-
-    fn permission_asked(&mut self, now: Now, asked: Box<PermissionAsked>) {
-        let title = asked.asked.tool_call.title.clone();
-        let title = title.unwrap_or_else(|| asked.asked.tool_call.tool_call_id.clone());
-        let (event, answer) = self.turn.asked(asked);
+    fn heard(&mut self, now: Now, event: Event) {
+        if let Event::Finished(finished) = event {
+            self.finished(finished);
+            return self.leave(now);
+        }
+        if let Event::Closed(_) = event
+            && !self.told
+        {
+            // It was to end before there was a turn.
+            self.conclude(Outcome::Aborted);
+        }
         self.out.tell(event);
-        if let Some(answer) = answer {
-            // Refused only when the connection is leaving: then nobody waits for it.
-            let _ = self.client.command(now, &(), answer);
-            if self.turn.policy() == Policy::Fail {
-                self.fail(now, RootCause::Rejected { title });
+    }
+
+    fn conclude(&mut self, outcome: Outcome) {
+        for event in self.conversation.conclude(outcome) {
+            if let Event::Finished(finished) = event {
+                self.finished(finished);
+            } else {
+                self.out.tell(event);
             }
         }
     }
 
-    fn answer(&mut self, now: Now, request: RequestKey, outcome: PermissionOutcome) -> Result<(), Refused> {
-        self.client.command(now, &(), client::Command::Answer { request, outcome: outcome.clone() })?;
-        let decided = self.turn.answered(request, &outcome);
-        decided.into_iter().for_each(|event| self.out.tell(event));
-        Ok(())
+    /// Tells the result, once. That it was cancelled counts for more than what came of it.
+    fn finished(&mut self, mut finished: Box<Finished>) {
+        if !std::mem::replace(&mut self.told, true) {
+            if self.cancelled {
+                (finished.outcome, finished.error) = (Outcome::Aborted, None);
+            }
+            self.timeout = None;
+            self.out.tell(Event::Finished(finished));
+        }
+    }
+
+    fn leave(&mut self, now: Now) {
+        // Refused when it is leaving already.
+        let _ = self.conversation.command(now, conversation::Command::Shutdown);
     }
 }
-
-/// One request of the run is open at a time.
-const STEP: Tag = Tag(0);

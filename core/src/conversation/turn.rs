@@ -125,8 +125,14 @@ impl Turn {
         }
     }
 
-    pub(crate) const fn policy(&self) -> Policy {
-        self.policy
+    /// Whether a refusal is the end of it.
+    pub(crate) const fn ends_by_refusal(&self) -> bool {
+        matches!(self.policy, Policy::Fail)
+    }
+
+    /// Whether we have told the agent to stop.
+    pub(crate) const fn is_cancelled(&self) -> bool {
+        self.cancelled
     }
 
     /// A piece of text: part of the answer, or not.
@@ -148,10 +154,6 @@ impl Turn {
     /// We have told the agent to stop, so that its word for it is no news.
     pub(crate) const fn cancelled(&mut self) {
         self.cancelled = true;
-    }
-
-    pub(crate) const fn is_cancelled(&self) -> bool {
-        self.cancelled
     }
 
     /// Takes a permission request: what to tell of it, and the policy's answer unless the user is asked.

@@ -1,0 +1,288 @@
+//! What goes into a conversation and what comes out of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::acp::client::{self, PermissionAsked, Ready, Text, Updated};
+use crate::acp::session::{SessionSetup, SessionState, Setting};
+use crate::acp::{
+    ContentBlock, Fault, Json, Notice, PermissionOption, PermissionOutcome, RequestKey, SessionId,
+};
+use crate::closed::Closed;
+use crate::machine::Peer;
+use crate::problem::{Failed, Phase, RootCause};
+
+/// What a conversation starts from: one child, one session.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Config {
+    /// The agent and the clocks of the connection.
+    pub client: client::Config,
+    /// The workspace and what goes with it.
+    pub setup: SessionSetup,
+    /// A new session or an old one.
+    #[serde(default)]
+    pub session: Choice,
+    /// What to set before the first prompt, in order. What cannot be set ends the conversation.
+    #[serde(default)]
+    pub settings: Vec<Setting>,
+    /// Who answers permission requests.
+    #[serde(default)]
+    pub policy: Policy,
+    /// Bytes of the answer that are kept for the result of a turn; the beginning, when there is more.
+    pub output: usize,
+}
+
+/// Which session the prompt goes to.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// A session that begins empty.
+    #[default]
+    New,
+    /// This one, loaded or, where the agent only does that, resumed.
+    Old(SessionId),
+    /// The one of this workspace that changed last. An agent lists them by the folder's name as a text: these are
+    /// other spellings of it, for when it has none by that of the setup.
+    Last(Vec<String>),
+    /// None: nothing can be said, and what is wanted is the handshake.
+    Nowhere,
+}
+
+/// Who answers permission requests, and how.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// The application, by [`Command::Answer`].
+    Ask,
+    /// The first option that allows, in the agent's order or once before always.
+    Allow(Allow),
+    /// The first that rejects once, else for good, else `cancelled`.
+    #[default]
+    Reject,
+    /// As `Reject`, and that is the end of it.
+    Fail,
+    /// Nobody: always `cancelled`.
+    Cancel,
+}
+
+/// Which option a permission is given by.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Allow {
+    /// The first of either kind, as the agent lists them: what the published ACP subagent does.
+    #[default]
+    InOrder,
+    /// The first that allows once, else the first that allows for good: what the command line does.
+    OnceFirst,
+}
+
+/// What the application may ask.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Begin a turn. A resource becomes a link where the agent takes links only. Refused: `NotReady`, the session is not
+    /// open yet; `Busy`, a turn runs; `Unknown`, there is no session and will be none.
+    Prompt(Vec<ContentBlock>),
+    /// Cancel the turn; harmless when repeated. Refused: `NotReady`, the session is not open yet; `Unknown`, nothing runs.
+    Cancel,
+    /// Answer a permission request.
+    Answer {
+        /// The key of the question, from [`Event::PermissionAsked`].
+        request: RequestKey,
+        /// An offered option, or `cancelled`.
+        outcome: PermissionOutcome,
+    },
+    /// Leave. A turn that runs is aborted.
+    Shutdown,
+    /// The same, and the child is not waited for: SIGTERM at once, SIGKILL 0.2 s later. Also taken while we leave.
+    Hasten,
+}
+
+/// What the application is told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The child is there; nothing was said yet.
+    Started(Peer),
+    /// The handshake is done.
+    Ready(Box<Ready>),
+    /// The session is open.
+    SessionOpened(Box<SessionOpened>),
+    /// A line of the agent, before what it means; only when the config asks.
+    Line(String),
+    /// A piece of text.
+    Text(Text),
+    /// Anything else about the session.
+    Updated(Box<Updated>),
+    /// A permission request for the application to answer.
+    PermissionAsked(Box<PermissionAsked>),
+    /// How a permission request was answered.
+    PermissionDecided(Box<Decision>),
+    /// The child wrote to its standard error.
+    Stderr(String),
+    /// Something about the agent that is worth knowing.
+    Noticed(Box<Notice>),
+    /// A turn is over, or what came before the first one has failed.
+    Finished(Box<Finished>),
+    /// The child is gone; nothing follows.
+    Closed(Box<Closed<Fault>>),
+}
+
+/// A session that is open.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct SessionOpened {
+    /// The id that the agent knows it by.
+    pub session: SessionId,
+    /// Its modes and options.
+    pub state: SessionState,
+}
+
+/// How a permission request was answered.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decision {
+    /// The key of the question.
+    #[serde(skip)]
+    pub request: RequestKey,
+    /// The call that it was about.
+    pub tool_call_id: String,
+    /// Its title, if the agent gave one.
+    pub title: Option<String>,
+    /// The options that the agent offered.
+    pub options: Vec<PermissionOption>,
+    /// What it was answered with.
+    pub decision: Verdict,
+    /// The option that was chosen.
+    pub option_id: Option<String>,
+    /// Whether a rule or a person has decided.
+    pub by: By,
+}
+
+/// What was decided about a permission.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The tool may run.
+    Allowed,
+    /// The tool may not run.
+    Rejected,
+    /// No option was chosen.
+    Cancelled,
+}
+
+/// Who decided about a permission.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// The [`Policy`].
+    Policy,
+    /// A person, by way of the application.
+    User,
+    /// Nobody: the turn was cancelled, or the agent gave the question up.
+    Cancel,
+}
+
+/// The result of a turn.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finished {
+    /// How it went, in a word.
+    pub outcome: Outcome,
+    /// The agent's own word for the end of the turn.
+    pub stop_reason: Option<String>,
+    /// The agent's answer: the text of its messages during the turn, and nothing else.
+    pub output: String,
+    /// Whether the answer was longer than what is kept.
+    pub output_truncated: bool,
+    /// Where its messages begin, in bytes, from the second on; see [`Finished::messages`].
+    #[serde(skip)]
+    pub starts: Vec<usize>,
+    /// How each permission request was answered: the first of them, as far as 256 KiB go. Titles are cut at 4 KiB.
+    pub permissions: Vec<Decision>,
+    /// How many more were answered. Each was told when it was.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub permissions_dropped: usize,
+    /// How many were answered in which way.
+    #[serde(rename = "permissionCounts")]
+    pub decisions: Decisions,
+    /// What the turn cost, as the agent wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Json>,
+    /// Why, if it went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failed>,
+}
+
+/// How many permission requests were answered in which way.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Decisions {
+    /// The tool could run.
+    pub allowed: u64,
+    /// The tool could not run: an option that rejects was chosen.
+    pub rejected: u64,
+    /// No option was chosen.
+    pub cancelled: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// How a turn went.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The agent is done.
+    Completed,
+    /// The model's output limit came.
+    MaxTokens,
+    /// The agent will not.
+    Refusal,
+    /// It was cancelled, by the application or the agent.
+    Aborted,
+    /// The agent stopped since something was not permitted; nobody had cancelled it.
+    Rejected,
+    /// Anything else; the problem says what.
+    Error,
+}
+
+impl Decisions {
+    pub(crate) const fn add(&mut self, verdict: Verdict) {
+        let count = match verdict {
+            Verdict::Allowed => &mut self.allowed,
+            Verdict::Rejected => &mut self.rejected,
+            Verdict::Cancelled => &mut self.cancelled,
+        };
+        *count += 1;
+    }
+}
+
+impl Finished {
+    /// The messages of the answer, each without the line end that sets it off from the next one.
+    pub fn messages(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(0).chain(self.starts.iter().copied());
+        let ends = self.starts.iter().copied().chain([self.output.len()]);
+        let messages = starts.zip(ends).filter_map(|(start, end)| self.output.get(start..end));
+        messages
+            .map(|message| message.strip_suffix('\n').unwrap_or(message))
+            .filter(|message| !message.is_empty())
+    }
+
+    /// The result of a turn whose driver is gone.
+    #[must_use]
+    pub fn undriven() -> Self {
+        Self {
+            outcome: Outcome::Error,
+            stop_reason: None,
+            output: String::new(),
+            output_truncated: false,
+            starts: Vec::new(),
+            permissions: Vec::new(),
+            decisions: Decisions::default(),
+            permissions_dropped: 0,
+            usage: None,
+            error: Some(Failed::new(Phase::Prompt, RootCause::Undriven)),
+        }
+    }
+}
