@@ -12,7 +12,7 @@
 //! order it came. With an attach config there is an [attach server](crate::attach::Server) from the moment the session
 //! is open until the conversation is over; without one there is none, and no file either.
 //!
-//! What happens to the agent is told as by the [conversation](crate::conversation).
+//! What happens to the agent is told as by any [`conversation`].
 
 use std::collections::VecDeque;
 

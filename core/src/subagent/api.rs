@@ -66,7 +66,7 @@ pub enum Command {
     Cancel,
     /// Answer a permission request.
     Answer {
-        /// The key of the question, from [`Event::PermissionAsked`].
+        /// The key of the question, from [`Event::PermissionAsked`](super::Event::PermissionAsked).
         request: RequestKey,
         /// An offered option, or `cancelled`.
         outcome: PermissionOutcome,
