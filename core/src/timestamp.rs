@@ -16,6 +16,46 @@ impl fmt::Display for Timestamp {
     }
 }
 
+impl Timestamp {
+    /// Reads an RFC 3339 time, to the second; without a zone it is UTC. `None`: it is none, or before the epoch.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (date, rest) = text.split_once(['T', 't', ' '])?;
+        let [year, month, day] = numbers(date, '-')?;
+        let zone = rest.find(['Z', 'z', '+', '-']).unwrap_or(rest.len());
+        let (time, zone) = rest.split_at(zone);
+        let [hour, minute, second] = numbers(time.split('.').next()?, ':')?;
+        if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+            return None;
+        }
+        let seconds = day_of(year, month, day)?.checked_mul(DAY)? + hour * 3600 + minute * 60 + second;
+        let offset = match zone.split_at_checked(1) {
+            Some(("+" | "-", offset)) => {
+                let [hours, minutes] = numbers(offset, ':')?;
+                hours * 3600 + minutes * 60
+            }
+            Some(_) | None => 0,
+        };
+        let seconds = if zone.starts_with('-') { seconds + offset } else { seconds.checked_sub(offset)? };
+        Some(Self(Duration::from_secs(seconds)))
+    }
+}
+
+/// Exactly so many short numbers.
+fn numbers<const N: usize>(text: &str, between: char) -> Option<[u64; N]> {
+    let numbers = text.split(between).map(|part| {
+        let digits = (1..=4).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+        if digits { part.parse().ok() } else { None }
+    });
+    numbers.collect::<Option<Vec<u64>>>()?.try_into().ok()
+}
+
+/// The inverse of [`date`].
+fn day_of(year: u64, month: u64, day: u64) -> Option<u64> {
+    let (month, year) = if month < 3 { (month + 9, year.checked_sub(1)?) } else { (month - 3, year) };
+    let day = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    day.checked_sub(DAYS_BEFORE_1970)
+}
+
 const DAY: u64 = 86_400;
 
 /// Year, month and day of a day since the Unix epoch. Years begin in March here, so that the day that some
@@ -51,6 +91,35 @@ mod tests {
             (253_402_300_799, "9999-12-31T23:59:59+00:00"),
         ] {
             assert_eq!(Timestamp(Duration::from_secs(seconds)).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_what_is_no_time_is_not() {
+        for seconds in (0..5_000_000_000u64).step_by(7_654_321) {
+            let at = Timestamp(Duration::from_secs(seconds));
+            assert_eq!(Timestamp::parse(&at.to_string()), Some(at));
+        }
+        let noon = Timestamp::parse("2026-05-07T12:00:00Z");
+        assert!(noon.is_some());
+        for same in [
+            "2026-05-07T12:00:00.999Z",
+            "2026-05-07 12:00:00",
+            "2026-05-07t14:30:00+02:30",
+            "2026-05-07T10:00:00.1-02:00",
+        ] {
+            assert_eq!(Timestamp::parse(same), noon, "{same}");
+        }
+        for none in [
+            "",
+            "T",
+            "2026-05-07",
+            "2026-13-01T00:00:00Z",
+            "x-05-07T12:00:00Z",
+            "1969-01-01T00:00:00Z",
+            "2026-05-07T1é",
+        ] {
+            assert_eq!(Timestamp::parse(none), None, "{none}");
         }
     }
 

@@ -12,6 +12,7 @@ pub mod desk;
 pub mod dice;
 pub mod driver_table;
 pub mod habits;
+pub mod hub;
 pub mod interop;
 pub mod invariants;
 pub mod program;

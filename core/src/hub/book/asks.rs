@@ -1,0 +1,360 @@
+//! Questions: each is asked once and settled once.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{ApprovalId, Book, Do, Fact, No, Prompt, Sid, SourceId, Taken};
+use crate::acp::{ContentBlock, OptionKind, PermissionOption};
+use crate::hub::api::{By, Decision, Policy, Who};
+use crate::machine::Now;
+use crate::rpc::Json;
+use crate::session::{AskId, Asked, Question, Reply, Wish};
+
+/// A question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ask {
+    /// Its number.
+    pub id: ApprovalId,
+    /// The session it belongs to; none where a program asks, or an agent outside of its sessions.
+    pub sid: Option<Sid>,
+    /// The agent, or the program that asks.
+    pub asker: Arc<str>,
+    /// What is asked.
+    pub asked: Asked,
+    /// When, since the Unix epoch.
+    pub at: Duration,
+    /// How it ended.
+    pub settled: Option<Settlement>,
+    source: Option<SourceId>,
+}
+
+/// How a question ended.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Settlement {
+    /// The option that was chosen.
+    pub option: Option<String>,
+    /// By whom, or why not.
+    pub by: By,
+    /// The program that answered.
+    pub who: Option<Who>,
+    /// When, since the Unix epoch.
+    pub at: Duration,
+}
+
+/// An answer of a client.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// By kind.
+    Decision(Decision),
+    /// Exactly that option.
+    Option(String),
+    /// Words, or the content of a form.
+    Content(Json),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Asks {
+    open: BTreeMap<ApprovalId, Ask>,
+    by_source: BTreeMap<(SourceId, AskId), ApprovalId>,
+    settled: VecDeque<Ask>,
+}
+
+/// Questions that are over and remembered, and for how long.
+const REMEMBERED: usize = 1000;
+const REMEMBER: Duration = Duration::from_secs(24 * 3600);
+
+impl Asks {
+    pub(super) fn open(&self) -> impl Iterator<Item = &Ask> {
+        self.open.values()
+    }
+
+    pub(super) fn settled(&self) -> impl Iterator<Item = &Ask> {
+        self.settled.iter()
+    }
+
+    pub(super) fn get(&self, id: ApprovalId) -> Option<&Ask> {
+        self.open.get(&id).or_else(|| self.settled.iter().rev().find(|ask| ask.id == id))
+    }
+
+    pub(super) fn by_source(&self, source: SourceId, ask: AskId) -> Option<ApprovalId> {
+        self.by_source.get(&(source, ask)).copied()
+    }
+
+    fn insert(&mut self, ask: Ask) {
+        if let Some(source) = ask.source {
+            self.by_source.insert((source, ask.asked.ask), ask.id);
+        }
+        self.open.insert(ask.id, ask);
+    }
+
+    fn close(&mut self, id: ApprovalId, settlement: Settlement) -> Option<Ask> {
+        let mut ask = self.open.remove(&id)?;
+        if let Some(source) = ask.source {
+            self.by_source.remove(&(source, ask.asked.ask));
+        }
+        let old = settlement.at.saturating_sub(REMEMBER);
+        let is_old = |ask: &Ask| ask.settled.as_ref().is_some_and(|settled| settled.at < old);
+        while self.settled.len() >= REMEMBERED || self.settled.front().is_some_and(is_old) {
+            self.settled.pop_front();
+        }
+        ask.settled = Some(settlement);
+        self.settled.push_back(ask.clone());
+        Some(ask)
+    }
+}
+
+impl Ask {
+    /// Whether the next prompt answers it.
+    #[must_use]
+    pub const fn is_words(&self) -> bool {
+        matches!(self.asked.question, Question::Words { .. })
+    }
+
+    /// What can be chosen.
+    #[must_use]
+    pub fn options(&self) -> &[PermissionOption] {
+        match &self.asked.question {
+            Question::Permission { options, .. } => options,
+            Question::Words { .. } | Question::Form { .. } | Question::Page { .. } => &[],
+        }
+    }
+
+    /// The option of the first of these kinds that is offered: never by its place, never by its name.
+    fn first(&self, kinds: &[OptionKind]) -> Option<String> {
+        let options = self.options();
+        let option = kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind))?;
+        Some(option.option_id.clone())
+    }
+
+    /// What a policy answers. A policy is narrower than a person: it allows nothing for ever.
+    fn by_policy(&self, policy: Policy) -> Option<Reply> {
+        let Question::Permission { .. } = &self.asked.question else { return None };
+        match policy {
+            Policy::Ask => None,
+            Policy::Allow => self.first(&[OptionKind::AllowOnce]).map(Reply::Choose),
+            Policy::Reject => {
+                let option = self.first(&[OptionKind::RejectOnce, OptionKind::RejectAlways]);
+                Some(option.map_or(Reply::Cancel, Reply::Choose))
+            }
+        }
+    }
+
+    fn reply(&self, answer: &Answer) -> Option<Reply> {
+        let allow = [OptionKind::AllowOnce, OptionKind::AllowAlways];
+        let deny = [OptionKind::RejectOnce, OptionKind::RejectAlways];
+        match (&self.asked.question, answer) {
+            (Question::Permission { .. }, Answer::Decision(Decision::Allow)) => {
+                self.first(&allow).map(Reply::Choose)
+            }
+            (Question::Permission { .. }, Answer::Decision(Decision::Deny)) => {
+                self.first(&deny).map(Reply::Choose)
+            }
+            (Question::Permission { options, .. }, Answer::Option(id)) => {
+                let offered = options.iter().any(|option| option.option_id == *id);
+                offered.then(|| Reply::Choose(id.clone()))
+            }
+            (Question::Form { .. }, Answer::Content(content)) if content.is_object() => {
+                Some(Reply::Accept(Some(content.clone())))
+            }
+            (Question::Page { .. }, Answer::Content(_) | Answer::Decision(Decision::Allow)) => {
+                Some(Reply::Accept(None))
+            }
+            (Question::Form { .. } | Question::Page { .. }, Answer::Decision(Decision::Deny)) => {
+                Some(Reply::Decline)
+            }
+            (
+                Question::Permission { .. }
+                | Question::Words { .. }
+                | Question::Form { .. }
+                | Question::Page { .. },
+                _,
+            ) => None,
+        }
+    }
+}
+
+impl Book {
+    /// A program that is no source asks. It is told the end as [`Fact::Settled`].
+    pub fn ask_for(&mut self, now: Now, program: Arc<str>, question: Question) -> ApprovalId {
+        let asked = Asked { ask: AskId(0), question, of: None, expires: None };
+        let id = self.open_ask(now, None, None, program, asked);
+        self.out.push_back(Do::Tell(None, Fact::Asked(id)));
+        id
+    }
+
+    /// An agent asks outside of the sessions that the book knows: one of its own, a subagent's. While several turns run
+    /// there it is nobody's in particular; while none does it is answered at once.
+    pub fn ask_beside(&mut self, now: Now, source: SourceId, agent: Arc<str>, asked: Asked) {
+        let works = self.at(source).any(|sid| self.get(sid).is_some_and(|it| it.turn_at() == Some(source)));
+        // Words are the next prompt's to say, and there is no session to say it to.
+        if !works || matches!(asked.question, Question::Words { .. }) {
+            let wish = Wish::Answer { ask: asked.ask, reply: Reply::Cancel };
+            return self.out.push_back(Do::Answer(source, wish));
+        }
+        let id = self.open_ask(now, None, Some(source), agent, asked);
+        self.out.push_back(Do::Tell(None, Fact::Asked(id)));
+    }
+
+    /// Whoever asked takes it back.
+    pub fn take_back(&mut self, now: Now, id: ApprovalId, by: By) {
+        self.settle_ask(now, id, None, None, by, None);
+    }
+
+    /// The first answer counts.
+    ///
+    /// # Errors
+    ///
+    /// The question is over, was never asked, or takes no such answer; it is open as before.
+    pub fn respond(&mut self, now: Now, id: ApprovalId, answer: &Answer, who: Option<Who>) -> Result<(), No> {
+        let Some(ask) = self.asks.open.get(&id) else {
+            let by = self.asks.get(id).and_then(|ask| Some(ask.settled.as_ref()?.by));
+            let given = id.0 > 0 && id.0 <= self.given.approvals;
+            return Err(if given { No::Answered(by.unwrap_or(By::Gone)) } else { No::Question });
+        };
+        let sid = ask.sid;
+        if let (true, Some(sid), Answer::Content(content)) = (ask.is_words(), sid, answer) {
+            return self.say(now, sid, content).map(drop);
+        }
+        let reply = ask.reply(answer).ok_or(No::NotOffered)?;
+        let option = if let Reply::Choose(option) = &reply { Some(option.clone()) } else { None };
+        self.settle_ask(now, id, Some(reply), option, By::Client, who);
+        if let Some(sid) = sid {
+            self.settle(now, sid);
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, now: Now, sid: Sid, content: &Json) -> Result<Taken, No> {
+        let text: String = serde_json::from_str(content.get()).map_err(|_| No::NotOffered)?;
+        let prompt = Prompt { words: vec![ContentBlock::text(text)], by: None, at: now.unix };
+        self.prompt(now, sid, prompt)
+    }
+
+    /// A session asks.
+    pub(super) fn asked(&mut self, now: Now, sid: Sid, source: SourceId, asked: &Asked) {
+        self.supersede(now, sid, source, asked);
+        let Some(session) = self.sessions.get(&sid) else { return };
+        let (policy, ours) = (session.policy, session.turn.as_ref().is_some_and(|it| it.prompt.is_some()));
+        let agent = Arc::clone(&session.home.agent);
+        let id = self.open_ask(now, Some(sid), Some(source), agent, asked.clone());
+        self.tell(sid, Fact::Asked(id));
+        let reply = self.asks.open.get(&id).filter(|_| ours).and_then(|ask| ask.by_policy(policy));
+        if let Some(reply) = reply {
+            let option = if let Reply::Choose(option) = &reply { Some(option.clone()) } else { None };
+            self.settle_ask(now, id, Some(reply), option, By::Policy, None);
+        }
+    }
+
+    /// What a new question makes superfluous: the same call asked again, or other words.
+    fn supersede(&mut self, now: Now, sid: Sid, source: SourceId, asked: &Asked) {
+        let call = |asked: &Asked| match &asked.question {
+            Question::Permission { call, .. } => Some(call.tool_call_id.clone()),
+            Question::Words { .. } | Question::Form { .. } | Question::Page { .. } => None,
+        };
+        if let Question::Words { .. } = asked.question
+            && let Some(old) = self.sessions.get(&sid).and_then(|session| session.words)
+        {
+            return self.settle_ask(now, old, None, None, By::Withdrawn, None);
+        }
+        let Some(same) = call(asked) else { return };
+        let old = self.asks.open.values().find(|ask| {
+            ask.source == Some(source) && ask.sid == Some(sid) && call(&ask.asked).as_ref() == Some(&same)
+        });
+        if let Some(old) = old.map(|ask| ask.id) {
+            self.settle_ask(now, old, Some(Reply::Cancel), None, By::Withdrawn, None);
+        }
+    }
+
+    fn open_ask(
+        &mut self,
+        now: Now,
+        sid: Option<Sid>,
+        source: Option<SourceId>,
+        asker: Arc<str>,
+        asked: Asked,
+    ) -> ApprovalId {
+        self.given.approvals += 1;
+        self.reserve();
+        let id = ApprovalId(self.given.approvals);
+        let ask = Ask { id, sid, asker, asked, at: now.unix, settled: None, source };
+        if let Some(session) = sid.and_then(|sid| self.sessions.get_mut(&sid)) {
+            match ask.asked.question {
+                Question::Words { .. } => session.words = Some(id),
+                Question::Permission { .. } => session.open += 1,
+                Question::Form { .. } | Question::Page { .. } => {
+                    session.open += 1;
+                    session.forms += 1;
+                }
+            }
+        }
+        self.asks.insert(ask);
+        id
+    }
+
+    /// Questions that end with the turns of a source: of one session, or of none. Those in words do not.
+    pub(super) fn drop_asks(
+        &mut self,
+        now: Now,
+        sid: Option<Sid>,
+        source: SourceId,
+        reply: Option<&Reply>,
+        by: By,
+    ) {
+        if sid.is_some_and(|sid| self.sessions.get(&sid).is_none_or(|session| session.open == 0)) {
+            return;
+        }
+        let gone = self
+            .asks
+            .open
+            .values()
+            .filter(|ask| ask.sid == sid && ask.source == Some(source) && !ask.is_words())
+            .map(|ask| ask.id);
+        for id in gone.collect::<Vec<_>>() {
+            self.settle_ask(now, id, reply.cloned(), None, by, None);
+        }
+    }
+
+    /// The question in words of a session is over.
+    pub(super) fn drop_words(&mut self, now: Now, sid: Sid, by: By) {
+        if let Some(words) = self.sessions.get(&sid).and_then(|session| session.words) {
+            self.settle_ask(now, words, None, None, by, None);
+        }
+    }
+
+    /// The one place where a question ends. It moves no queue: a step does that once, at its end.
+    pub(super) fn settle_ask(
+        &mut self,
+        now: Now,
+        id: ApprovalId,
+        reply: Option<Reply>,
+        option: Option<String>,
+        by: By,
+        who: Option<Who>,
+    ) {
+        let settlement = Settlement { option, by, who, at: now.unix };
+        let Some(Ask { sid, source, asked, .. }) = self.asks.close(id, settlement) else { return };
+        if let Some(session) = sid.and_then(|sid| self.sessions.get_mut(&sid)) {
+            match asked.question {
+                Question::Words { .. } => session.words = session.words.filter(|words| *words != id),
+                Question::Permission { .. } => session.open -= 1,
+                Question::Form { .. } | Question::Page { .. } => {
+                    session.open -= 1;
+                    session.forms -= 1;
+                }
+            }
+        }
+        if let (Some(reply), Some(source)) = (reply, source) {
+            // The answer is written before anybody hears of it.
+            self.out.push_back(Do::Answer(source, Wish::Answer { ask: asked.ask, reply }));
+        }
+        self.out.push_back(Do::Tell(sid, Fact::Settled(id)));
+    }
+
+    /// A source says that a question needs no answer.
+    pub(super) fn settled_there(&mut self, now: Now, source: SourceId, ask: AskId, by: By) {
+        if let Some(id) = self.asks.by_source(source, ask) {
+            self.settle_ask(now, id, None, None, by, None);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The hub: its book against a model.
+
+#![allow(clippy::unwrap_used)]
+
+mod hub {
+    mod book;
+}
