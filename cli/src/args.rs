@@ -72,6 +72,10 @@ pub(crate) enum Verb {
     Agent(Agent),
     /// Talk to an agent, line by line
     Chat(Box<crate::chat::Args>),
+    /// Log in to an agent
+    Login(crate::login::Login),
+    /// Log out of an agent, where it offers that
+    Logout(crate::login::Logout),
     /// Speak into a session that runs in another terminal
     #[command(subcommand)]
     Attach(crate::attach::Attach),
@@ -123,9 +127,8 @@ pub(crate) struct Run {
     pub(crate) prompt: Option<String>,
     #[command(flatten)]
     pub(crate) child: Child,
-    /// Who answers permission requests [default: ask on a terminal, else reject]
-    #[arg(short, long, value_enum, value_name = "WHO")]
-    pub(crate) permission: Option<Permission>,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
     /// Read the task from a file
     #[arg(long, value_name = "FILE")]
     pub(crate) prompt_file: Option<PathBuf>,
@@ -173,9 +176,23 @@ pub(crate) enum Runtime {
     Smol,
 }
 
+/// Who answers what the agent asks.
+#[derive(Debug, Args)]
+pub(crate) struct Consent {
+    /// Who answers permission requests [default: ask on a terminal, else reject]
+    #[arg(short, long, value_enum, value_name = "WHO")]
+    pub(crate) permission: Option<Permission>,
+    /// Fill in the agent's forms from a JSON object, field to value [default: ask on a terminal, else decline]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) answers: Option<PathBuf>,
+}
+
 /// Which session, and what is set in it.
 #[derive(Debug, Args)]
 pub(crate) struct Session {
+    /// Log in by this method, should the agent want a login: `agentline login` lists them
+    #[arg(long, value_name = "METHOD", value_parser = id)]
+    pub(crate) login: Option<String>,
     /// Choose a model
     #[arg(long, value_name = "ID", value_parser = id)]
     pub(crate) model: Option<String>,
@@ -360,7 +377,7 @@ pub(crate) enum Lang {
 /// A scripted agent that speaks ACP on stdin and stdout. No model, no key.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Prompts: hello, ask, options, diff N, noisy, fail, refuse, slow N, flood N, crash N, hang; anything else is
+Prompts: hello, ask, options, form, page, diff N, noisy, fail, refuse, slow N, flood N, crash N, hang; anything else is
 echoed.
 Example: agentline run \"slow 3\" -- agentline demo-agent")]
 pub(crate) struct DemoAgent {
@@ -370,6 +387,12 @@ pub(crate) struct DemoAgent {
     /// Misbehave, for tests of clients
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) fault: Option<crate::demo::Fault>,
+    /// Want a login before a session; the one by a terminal is remembered in this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) login: Option<PathBuf>,
+    /// Log in: what `agentline login` runs in a terminal
+    #[arg(long, requires = "login", hide = true)]
+    pub(crate) log_in: bool,
 }
 
 /// A scripted runner that speaks Galley's runner protocol on stdin and stdout. No model, no key.
@@ -401,7 +424,7 @@ pub(crate) struct DemoRunner {
 impl Run {
     /// Whether what is piped in answers questions, and is no part of the prompt.
     pub(crate) fn stdin_answers(&self) -> bool {
-        self.permission == Some(Permission::Ask)
+        self.consent.permission == Some(Permission::Ask)
     }
 
     /// Whether stdin is the prompt, so that nobody can be asked there.

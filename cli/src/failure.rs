@@ -63,8 +63,13 @@ impl Advice {
     }
 
     fn subject(&self) -> Subject<'_> {
-        let Start { name, command, .. } = &self.start;
-        Subject { name, command: command.as_deref().unwrap_or_default(), verb: self.verb }
+        let Start { name, agent, command, .. } = &self.start;
+        Subject {
+            name,
+            id: agent.as_deref(),
+            command: command.as_deref().unwrap_or_default(),
+            verb: self.verb,
+        }
     }
 
     /// With the next step of this very command line.

@@ -14,6 +14,7 @@ mod failure;
 mod find;
 mod guard;
 mod hub;
+mod login;
 mod mcp;
 mod misread;
 mod nearest;
@@ -66,6 +67,8 @@ fn obey() -> ExitCode {
         Verb::Run(args) => run::run(args, cli.global, &notes),
         Verb::Agent(verb) => agents::run(verb, cli.global, &notes),
         Verb::Chat(args) => chat::run(args, cli.global, &notes),
+        Verb::Login(args) => login::run(args, cli.global, &notes),
+        Verb::Logout(args) => login::out(args, cli.global, &notes),
         Verb::Attach(verb) => attach::run(verb, cli.global, &notes),
         Verb::Hub(verb) => hub::run(verb, cli.global, &notes),
         Verb::DemoAgent(args) => demo::serve(args),

@@ -6,17 +6,21 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::words::Problem;
+use agentline_core::acp::Json;
 use agentline_core::acp::client::{self, Timeouts};
 use agentline_core::acp::content::ContentBlock;
 use agentline_core::acp::session::{
-    ClientCapabilities, ClientSessions, Implementation, McpServer, OptionTypes, SessionSetup, Setting,
+    ClientAuth, ClientCapabilities, ClientSessions, Elicitation, Implementation, McpServer, OptionTypes,
+    SessionSetup, Setting,
 };
 use agentline_core::discovery::{Environment, Launch};
 use agentline_core::subagent::env::{Scrubbed, scrub};
-use agentline_core::subagent::{Allow, Choice, Config, Policy};
+use agentline_core::subagent::{Allow, Choice, Config, Policy, Questions};
 use agentline_core::{Graces, Open, Secret, SpawnSpec, Stderr};
 
-use crate::args::{Child, Permission, Run, Session};
+use crate::args::{Child, Consent, Permission, Run, Session};
+use serde_json::{Map, Value};
+
 use crate::failure::Whose;
 use crate::find::{self, Found};
 use crate::mcp;
@@ -28,10 +32,12 @@ use crate::workspace::Workspace;
 pub(crate) struct Task {
     prompt: Vec<ContentBlock>,
     mcp_servers: Vec<McpServer>,
+    questions: Questions,
     pub(crate) variables: Variables,
 }
 
 /// Everything that a run needs.
+#[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) config: Config,
     pub(crate) whose: Whose,
@@ -57,7 +63,8 @@ impl Task {
     pub(crate) fn new(args: &Run, notes: &Notes) -> Result<Self, Problem> {
         let variables = prompt::variables(&args.child.environment)?;
         let mcp_servers = args.mcp.as_deref().map(mcp::servers).transpose()?.unwrap_or_default();
-        Ok(Self { prompt: prompt::prompt(args, notes)?, mcp_servers, variables })
+        let questions = questions(&args.consent)?;
+        Ok(Self { prompt: prompt::prompt(args, notes)?, mcp_servers, questions, variables })
     }
 
     /// What nobody may be shown, as far as it is known before anything was looked at.
@@ -82,8 +89,10 @@ impl Task {
         };
         let config = Config {
             session: args.session.choice(spellings),
+            login: args.session.login.clone(),
             settings: args.session.settings(),
-            policy: policy(args.permission),
+            policy: policy(args.consent.permission),
+            questions: self.questions,
             timeout: args.timeout,
             ..Config::new(client(spec, timeouts, args.child.leave_grace), setup, self.prompt)
         };
@@ -103,9 +112,20 @@ pub(crate) struct Spawn {
 
 /// Looks at the workspace and for the agent. `start` is filled in as far as it gets.
 pub(crate) fn spawn(args: &Child, variables: Variables, start: &mut Start) -> Result<Spawn, Problem> {
-    let Workspace { path: cwd, spellings } = Workspace::of(args.cwd.as_deref())?;
+    spawn_of(args.agent.as_deref(), &args.command, args.cwd.as_deref(), variables, start)
+}
+
+/// The same for an agent by id or by command, in that folder.
+pub(crate) fn spawn_of(
+    agent: Option<&str>,
+    command: &[OsString],
+    cwd: Option<&Path>,
+    variables: Variables,
+    start: &mut Start,
+) -> Result<Spawn, Problem> {
+    let Workspace { path: cwd, spellings } = Workspace::of(cwd)?;
     start.cwd = cwd.to_string_lossy().into_owned();
-    let Agent { id, name, whose, program, args, mut env, withheld, mut secrets } = choose(args)?;
+    let Agent { id, name, whose, program, args, mut env, withheld, mut secrets } = choose(agent, command)?;
     start.agent = id;
     start.name = name;
     let argv = std::iter::once(&program).chain(&args);
@@ -145,16 +165,16 @@ impl Start {
 }
 
 /// `--agent` or a command, else `AGENTLINE_AGENT`, else the default, else the demo agent.
-fn choose(args: &Child) -> Result<Agent, Problem> {
-    if let [program, rest @ ..] = &*args.command {
+fn choose(agent: Option<&str>, command: &[OsString]) -> Result<Agent, Problem> {
+    if let [program, rest @ ..] = command {
         let Scrubbed { env, withheld } = scrub(std::env::vars_os(), []);
         let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
         let (program, args, env) = (program.clone(), rest.to_vec(), env.into_iter().collect());
         let whose = Whose::Theirs;
         return Ok(Agent { id: None, name, whose, program, args, env, withheld, secrets: Vec::new() });
     }
-    let named =
-        args.agent.clone().or_else(|| std::env::var("AGENTLINE_AGENT").ok().filter(|id| !id.is_empty()));
+    let agent = agent.map(str::to_owned);
+    let named = agent.or_else(|| std::env::var("AGENTLINE_AGENT").ok().filter(|id| !id.is_empty()));
     if named.as_deref() == Some(DEMO) {
         return demo(Whose::Demo);
     }
@@ -223,11 +243,18 @@ pub(crate) fn client(spec: SpawnSpec, timeouts: Timeouts, leave: Duration) -> cl
     }
 }
 
-/// What is offered to an agent: options that are on or off can be set here.
+/// What is offered to an agent: logins in a terminal, in the standard's form and the one before it, forms and pages,
+/// and options that are on or off.
 fn capabilities() -> ClientCapabilities {
     let session =
         ClientSessions { config_options: OptionTypes { boolean: true }, ..ClientSessions::default() };
-    ClientCapabilities { session, ..ClientCapabilities::default() }
+    ClientCapabilities {
+        auth: ClientAuth { terminal: true },
+        elicitation: Elicitation { form: true, url: true },
+        session,
+        meta: Some(Json::new(&serde_json::json!({ "terminal-auth": true }))),
+        ..ClientCapabilities::default()
+    }
 }
 
 /// How long a child has to leave; that long from the end of its stdin until SIGTERM.
@@ -260,9 +287,46 @@ pub(crate) fn policy(permission: Option<Permission>) -> Policy {
         Some(Permission::Allow) => Policy::Allow(Allow::OnceFirst),
         Some(Permission::Reject) => Policy::Reject,
         Some(Permission::Fail) => Policy::Fail,
-        None if io::stdin().is_terminal() && io::stderr().is_terminal() => Policy::Ask,
+        None if is_interactive() => Policy::Ask,
         None => Policy::Reject,
     }
+}
+
+/// Whether somebody sits here who can be asked.
+pub(crate) fn is_interactive() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Who answers forms and pages.
+pub(crate) fn questions(consent: &Consent) -> Result<Questions, Problem> {
+    Ok(match &consent.answers {
+        Some(file) => Questions::Given(answers(file)?),
+        None if is_interactive() || consent.permission == Some(Permission::Ask) => Questions::Ask,
+        None => Questions::Decline,
+    })
+}
+
+/// Values for forms, by field: texts, numbers, true, false and lists of texts.
+fn answers(file: &Path) -> Result<Map<String, Value>, Problem> {
+    const OPTION: &str = "--answers";
+    let wrong = |why: &dyn std::fmt::Display| prompt::of_file(OPTION, file, format_args!("{why}"));
+    let bytes = prompt::read(OPTION, file, prompt::TEXT)?;
+    let values: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(&error))?;
+    let Value::Object(values) = values else { return Err(wrong(&"it is no object of field to value")) };
+    let is_text = |value: &Value| value.is_string();
+    for (field, value) in &values {
+        let fits = match value {
+            Value::String(_) | Value::Number(_) | Value::Bool(_) => true,
+            Value::Array(list) => list.iter().all(is_text),
+            Value::Null | Value::Object(_) => false,
+        };
+        if !fits {
+            return Err(wrong(&format_args!(
+                "{field} is neither a text, a number, true, false, nor a list of texts"
+            )));
+        }
+    }
+    Ok(values)
 }
 
 /// How a policy is spoken of.

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use crate::words::{Kind, Phase, Problem, Verb};
-use agentline_core::subagent::{Command, Event, Policy, Run};
+use agentline_core::Open;
+use agentline_core::acp::session::AuthMethod;
+use agentline_core::subagent::{Command, Event, Policy, Questions, Run};
 use agentline_core::trace::{Masks, Recording, Tap, Tapped, Traced};
 
 use crate::args::{self, Format, Global};
@@ -18,6 +20,7 @@ use crate::ask::Asker;
 use crate::driver::{Driver, Handle};
 use crate::failure::Advice;
 use crate::guard;
+use crate::login;
 use crate::output::{Json, News, Notes, Screen, Sink, Start, Text};
 use crate::plan::{self, Plan, Task, about};
 use crate::show::Show;
@@ -41,37 +44,69 @@ pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<Exi
     let known = task.secrets();
     let plan = task.plan(args, &mut start);
     let masks = Rc::new(Masks::new(plan.as_ref().map_or(&known, |plan| &plan.secrets)));
+    let bare = start.clone();
     start.mask(&masks);
     let advice = Rc::new(Advice {
         whose: plan.as_ref().map(|plan| plan.whose.clone()).unwrap_or_default(),
         verb: Verb::Run,
         start: start.clone(),
-        policy: about(args.permission),
-        by_default: args.permission.is_none(),
-        guards: plan::guards(args.permission),
+        policy: about(args.consent.permission),
+        by_default: args.consent.permission.is_none(),
+        guards: plan::guards(args.consent.permission),
         verbose: args.child.verbose,
         masks,
         words: std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),
     });
-    let screen: Box<dyn Screen> = match global.format() {
-        Format::Json => Box::new(Json::new(notes.clone(), global.quiet, &advice)),
-        Format::Text => Box::new(Text::new(notes.clone(), global.quiet, Rc::clone(&advice))),
-    };
-    let mut show = Show::new(screen, advice, start, began);
-    let ends = Arc::default();
-    match plan {
-        Err(problem) => show.failed(problem),
-        Ok(_) if args.dry_run => show.dry_run(),
-        Ok(plan) => {
-            if let Err(error) = drive(args, plan, trace, notes, &ends, &mut show) {
-                show.failed(Problem::new(Phase::Spawn, Kind::Internal, error.to_string()));
-            }
-        }
+    let attempt = Attempt { args, global, notes, advice, start, began };
+    // A trace is of one child.
+    let offers = trace.is_none() && plan::is_interactive() && global.format() == Format::Text;
+    let again = plan.as_ref().ok().filter(|_| offers).cloned();
+    let (code, logins) = attempt.make(plan, trace);
+    if let Some(mut plan) = again
+        && let Open::Spawn(spec) = &plan.config.client.open
+        && let Some(login) = login::offer(spec, &bare, &logins, notes)
+    {
+        plan.config.login = login.or(plan.config.login);
+        return Ok(attempt.make(Ok(plan), None).0);
     }
-    Ok(show.exit_code(&ends, args.timeout.map(|timeout| began + timeout), notes))
+    Ok(code)
 }
 
-/// Starts the child, and shows what happens until it is gone. `ends`: the exit code, if a signal ends us.
+/// One child that is given the task.
+struct Attempt<'a> {
+    args: &'a args::Run,
+    global: Global,
+    notes: &'a Notes,
+    advice: Rc<Advice>,
+    start: Start,
+    began: Instant,
+}
+
+impl Attempt<'_> {
+    /// The exit code, and the ways to log in if that is what was missing.
+    fn make(&self, plan: Result<Plan, Problem>, trace: Option<Trace>) -> (ExitCode, Vec<AuthMethod>) {
+        let Self { args, global, notes, advice, start, began } = self;
+        let screen: Box<dyn Screen> = match global.format() {
+            Format::Json => Box::new(Json::new((*notes).clone(), global.quiet, advice)),
+            Format::Text => Box::new(Text::new((*notes).clone(), global.quiet, Rc::clone(advice))),
+        };
+        let mut show = Show::new(screen, Rc::clone(advice), start.clone(), *began);
+        let ends = Arc::default();
+        let mut logins = Vec::new();
+        match plan {
+            Err(problem) => show.failed(problem),
+            Ok(_) if args.dry_run => show.dry_run(),
+            Ok(plan) => match drive(args, plan, trace, notes, &ends, &mut show) {
+                Ok(wanted) => logins = wanted,
+                Err(error) => show.failed(Problem::new(Phase::Spawn, Kind::Internal, error.to_string())),
+            },
+        }
+        (show.exit_code(&ends, args.timeout.map(|timeout| *began + timeout), notes), logins)
+    }
+}
+
+/// Starts the child, and shows what happens until it is gone. `ends`: the exit code, if a signal ends us. The ways to
+/// log in are told if that is what was missing.
 fn drive(
     args: &args::Run,
     plan: Plan,
@@ -79,9 +114,10 @@ fn drive(
     notes: &Notes,
     ends: &Arc<AtomicU8>,
     show: &mut Show,
-) -> io::Result<()> {
+) -> io::Result<Vec<AuthMethod>> {
     let Plan { config, secrets, .. } = plan;
-    let asks = config.policy == Policy::Ask;
+    let mut logins = Vec::new();
+    let asks = config.policy == Policy::Ask || config.questions == Questions::Ask;
     let recording =
         trace.is_some().then(|| Recording { channel: "acp".into(), role: "subagent".into(), secrets });
     guard::arm(notes);
@@ -94,6 +130,9 @@ fn drive(
         show.ask(asker(args, notes, driver.handle())?);
     }
     while let Some(told) = driver.next() {
+        if let Traced::Event(Event::Finished(finished)) = &told {
+            logins = finished.logins().to_vec();
+        }
         match (told, &mut trace) {
             (Traced::Event(event @ Event::Finished(_)), Some(trace)) => {
                 show.warn(trace.flush());
@@ -108,7 +147,7 @@ fn drive(
         }
     }
     show.warn(trace.and_then(|mut trace| trace.flush()));
-    Ok(())
+    Ok(logins)
 }
 
 /// Ctrl-C cancels, and once more it does not wait; what else wants our end gets it.
@@ -167,8 +206,8 @@ fn asker(args: &args::Run, notes: &Notes, run: Handle<Tap<Run>>) -> io::Result<A
     } else {
         io::stdin().as_fd().try_clone_to_owned()?
     };
-    Asker::new(notes.clone(), input, move |request, outcome| {
+    Asker::new(notes.clone(), input, move |answer| {
         // Refused when the question is moot by now.
-        let _ = run.command(Command::Answer { request, outcome });
+        let _ = run.command(answer.into());
     })
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use agentline_core::subagent::{Event, Outcome};
 
-use crate::ask::Asker;
+use crate::ask::{Asker, Question};
 use crate::failure::Advice;
 use crate::output::{EXPIRED, Notes, Screen, Settled, Sink, Start, unwritten};
 use crate::words::{Ended, Problem};
@@ -19,7 +19,7 @@ pub(crate) struct Show {
     advice: Rc<Advice>,
     stage: Stage,
     began: Instant,
-    /// Who answers permission requests, if a person does.
+    /// Who answers questions, if a person does.
     asker: Option<Asker>,
     /// Why nobody reads any more.
     gone: Option<io::Error>,
@@ -113,11 +113,18 @@ impl Show {
                     self.screen.before_question();
                     return asker.ask(*asked);
                 }
+                Event::QuestionAsked(asked) => {
+                    self.screen.before_question();
+                    return asker.put(Question::form(*asked));
+                }
                 Event::PermissionDecided(ref decision) => asker.decided(decision.request),
+                Event::QuestionDecided(ref decision) => asker.decided(decision.request),
                 Event::Updated(ref updated) => asker.learn(&updated.update),
                 Event::Started(_)
                 | Event::Ready(_)
                 | Event::SessionOpened(_)
+                | Event::Listed(_)
+                | Event::PageDone(_)
                 | Event::Line(_)
                 | Event::Text(_)
                 | Event::Stderr(_)

@@ -91,8 +91,17 @@ fn main() {
         "chat" => {
             let limits = chat::Limits { output: 0, answer: 0, ..chat::Limits::default() };
             let (session_of, settings, policy) = (Choice::New, Vec::new(), Policy::Reject);
-            let config =
-                chat::Config { client, setup, session: session_of, settings, policy, attach: None, limits };
+            let config = chat::Config {
+                client,
+                setup,
+                session: session_of,
+                login: None,
+                settings,
+                policy,
+                questions: Default::default(),
+                attach: None,
+                limits,
+            };
             let mut chat = Chat::new(Now::default(), config);
             say(&mut chat, b"");
             say(&mut chat, &answer(0, "{\"protocolVersion\":1}"));

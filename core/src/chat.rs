@@ -25,7 +25,7 @@ use crate::attach::server::{self, Server, Why};
 use crate::attach::{self, Injection, PromptId, Stop};
 use crate::conversation::answer::Answer;
 use crate::conversation::turn::is_answer;
-use crate::conversation::{self, Choice, Conversation, Finished, Outcome, Policy, Setting};
+use crate::conversation::{self, Choice, Conversation, Finished, Outcome, Policy, Questions, Reply, Setting};
 use crate::machine::{Deadline, Ids, Input, Machine, Now, Output, Outputs, Refused, soonest};
 use crate::nest::{Nest, Told};
 
@@ -40,11 +40,17 @@ pub struct Config {
     /// A new session or an old one. With [`Choice::Nowhere`] the conversation is over when the handshake is done.
     #[serde(default)]
     pub session: Choice,
+    /// How to log in, if need be: as in a [conversation](conversation::Config::login).
+    #[serde(default)]
+    pub login: Option<String>,
     /// What to set before the first line is said, in order. What cannot be set ends the conversation.
     #[serde(default)]
     pub settings: Vec<Setting>,
     /// Who answers permission requests.
     pub policy: Policy,
+    /// Who answers its other questions: as in a [conversation](conversation::Config::questions).
+    #[serde(default)]
+    pub questions: Questions,
     /// Lets others speak into it. The session's id is filled in.
     pub attach: Option<server::Config>,
     /// Sizes that bound the lines that wait.
@@ -87,6 +93,13 @@ pub enum Command {
         request: RequestKey,
         /// An offered option, or `cancelled`.
         outcome: PermissionOutcome,
+    },
+    /// Answer any other question. What does not fit the form is refused, and the question stays open.
+    Reply {
+        /// The key of the question, from the event that brought it.
+        request: RequestKey,
+        /// The answer.
+        reply: Reply,
     },
     /// Nothing more will be typed: leaves when everything that was typed is answered.
     Finish,
@@ -173,8 +186,10 @@ impl Machine for Chat {
     type Event = Event;
 
     fn new(now: Now, config: Config) -> Self {
-        let Config { client, setup, session, settings, policy, attach, limits } = config;
-        let config = conversation::Config { client, setup, session, settings, policy, output: limits.output };
+        let Config { client, setup, session, login, settings, policy, questions, attach, limits } = config;
+        let output = limits.output;
+        let config =
+            conversation::Config { client, setup, session, login, settings, policy, questions, output };
         let mut chat = Self {
             conversation: Nest::of((), Conversation::new(now, config)),
             server: Nest::default(),
@@ -315,6 +330,9 @@ impl Chat {
             }
             Command::Answer { request, outcome } => {
                 self.ask(now, conversation::Command::Answer { request, outcome })
+            }
+            Command::Reply { request, reply } => {
+                self.ask(now, conversation::Command::Reply { request, reply })
             }
             Command::Finish => {
                 self.keyboard = Keyboard::Ended;

@@ -115,6 +115,8 @@ pub enum Foreign {
 pub enum Clock {
     /// For the handshake, from the start of the agent on.
     Initialize,
+    /// For a login.
+    Authenticate,
     /// For each request that opens or sets up a session.
     Session,
     /// For one turn, its open questions included.

@@ -17,7 +17,7 @@ use agentline_core::acp::{
 use agentline_core::attach::{Answer, Caller, Failure, caller, client as visitor};
 use agentline_core::chat::{Chat, Command, Config, Event, Limits, Source};
 use agentline_core::rpc::{RpcError, code};
-use agentline_core::subagent::{self, Choice, Finished, Policy, Setting};
+use agentline_core::subagent::{self, Choice, Finished, Policy, Questions, Setting};
 use agentline_core::{Machine, Now, Open, SpawnSpec, Stderr, Tag};
 
 use crate::attach::{self, RECORD, TOKEN_FILE};
@@ -240,6 +240,10 @@ impl Told {
             Said::Started(_)
             | Said::Ready(_)
             | Said::SessionOpened(_)
+            | Said::Listed(_)
+            | Said::QuestionAsked(_)
+            | Said::QuestionDecided(_)
+            | Said::PageDone(_)
             | Said::Line(_)
             | Said::Stderr(_)
             | Said::Noticed(_) => return,
@@ -476,8 +480,10 @@ fn config(policy: Policy, open: bool) -> Config {
         client: client::Config::new(Open::spawn(spec)),
         setup: SessionSetup::in_directory("/p"),
         session: Choice::New,
+        login: None,
         settings: Vec::new(),
         policy,
+        questions: Questions::Decline,
         attach: open.then(attach::config),
         limits: Limits { lines: 3, ..Limits::default() },
     }

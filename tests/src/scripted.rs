@@ -1,9 +1,10 @@
 //! An agent that does what the prompt says. The same machine lives in a world and in a process of its own.
 //!
 //! A prompt is steps with `;` between them: `say TEXT`, `chunks N`, `think`, `tool TITLE`, `perm KIND,KIND`,
-//! `stop REASON`, `fail`, `sleep MS`, `hang`, `die CODE`, `env WORD`, `cwd`, `proof TEXT`.
+//! `stop REASON`, `fail`, `sleep MS`, `hang`, `die CODE`, `env WORD`, `cwd`, `proof TEXT`, `form`, `page`: the last two
+//! ask the user, and say the answer.
 //!
-//! Flags: `--slow-init MS`, `--noise` (a line of it before the first message), `--ignore-eof`, `--exit CODE` (at
+//! Flags: `--login` (it wants one by the method `l` before a session), `--slow-init MS`, `--noise` (a line of it before the first message), `--ignore-eof`, `--exit CODE` (at
 //! once). A process knows two more, which a world has as [manners](crate::world::Manners): `--trap-term`,
 //! `--grandchild`.
 
@@ -12,7 +13,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agentline_core::acp::agent::{self, Agent, Command, Event, Prompted, Reply, TurnKey, Wanted};
-use agentline_core::acp::session::Implementation;
+use agentline_core::acp::services::{Elicit, ServiceRequest};
+use agentline_core::acp::session::{AgentAuth, AgentCapabilities, Implementation};
 use agentline_core::acp::update::{Speaker, ToolCall, ToolCallUpdate, Update};
 use agentline_core::acp::{OptionKind, PermissionOption, PermissionOutcome, SessionSetup, StopReason};
 use agentline_core::machine::soonest;
@@ -65,6 +67,7 @@ pub struct Scripted {
     asleep: Option<Asleep>,
     noise: Option<&'static [u8]>,
     workspace: String,
+    logged_in: bool,
     turn: Option<Turn>,
     out: Outputs<Exits>,
     gone: bool,
@@ -91,7 +94,8 @@ struct Turn {
 enum Wait {
     Nothing,
     Until(Time),
-    Permission,
+    /// For an answer.
+    Answer,
     Forever,
     /// Until all is written; then the process ends with that status.
     Written(i32),
@@ -105,13 +109,27 @@ impl Machine for Scripted {
     fn new(now: Now, start: Start) -> Self {
         let info =
             Implementation { name: "scripted".into(), version: "1".into(), ..Implementation::default() };
-        let config = agent::Config { info: Some(info), ..agent::Config::on_stdio() };
+        let logins = r#"[{"id":"l","name":"Log in"},{"id":"t","type":"terminal"}]"#;
+        let config = agent::Config {
+            info: Some(info),
+            capabilities: AgentCapabilities {
+                auth: AgentAuth { logout: start.has("--login") },
+                ..AgentCapabilities::default()
+            },
+            auth_methods: if start.has("--login") {
+                serde_json::from_str(logins).expect("methods")
+            } else {
+                Vec::new()
+            },
+            ..agent::Config::on_stdio()
+        };
         let slow = start.number("--slow-init").map(|millis| now.mono + Duration::from_millis(millis));
         let mut scripted = Self {
             agent: Agent::new(now, config),
             asleep: slow.map(|until| Asleep { until, unread: Vec::new(), ended: false }),
             noise: start.has("--noise").then_some(b"this is not JSON\n"),
             workspace: String::new(),
+            logged_in: !start.has("--login"),
             turn: None,
             out: Outputs::default(),
             gone: false,
@@ -164,7 +182,7 @@ impl Machine for Scripted {
         let asleep = self.asleep.as_ref().map(|asleep| (asleep.until, "wake up"));
         let sleep = self.turn.as_ref().and_then(|turn| match turn.wait {
             Wait::Until(at) => Some((at, "go on")),
-            Wait::Nothing | Wait::Permission | Wait::Forever | Wait::Written(_) => None,
+            Wait::Nothing | Wait::Answer | Wait::Forever | Wait::Written(_) => None,
         });
         soonest(soonest(asleep, sleep), self.agent.deadline())
     }
@@ -206,13 +224,7 @@ impl Scripted {
 
     fn hear(&mut self, now: Now, event: Event) {
         match event {
-            Event::Requested(asked) => {
-                if let Wanted::NewSession(SessionSetup { cwd, .. }) = asked.wanted {
-                    self.workspace = cwd;
-                    let reply = Reply::SessionOpened { session: "s-1".into(), state: Default::default() };
-                    self.ask(now, Command::Reply { request: asked.request, reply });
-                }
-            }
+            Event::Requested(asked) => self.asked(now, *asked),
             Event::Prompted(prompted) => {
                 let Prompted { turn: key, prompt, .. } = *prompted;
                 let text: String = prompt.iter().filter_map(|block| block.as_text()).collect();
@@ -232,14 +244,65 @@ impl Scripted {
                     self.say(now, Speaker::Agent, &show(&outcome));
                 }
             }
+            Event::Served(_, answer) => {
+                if let Some(turn) = &mut self.turn {
+                    turn.wait = Wait::Nothing;
+                    let said =
+                        answer.map_or_else(|error| error.to_string(), |answer| answer.get().to_owned());
+                    self.say(now, Speaker::Agent, &said);
+                }
+            }
             Event::Initialized(_)
             | Event::Withdrawn(_)
-            | Event::Served(..)
             | Event::Crowded
             | Event::Drained
             | Event::Notified(_)
             | Event::Noticed(_)
             | Event::Closed(_) => {}
+        }
+    }
+
+    fn asked(&mut self, now: Now, agent::Requested { request, wanted }: agent::Requested) {
+        let error = |code, why: &str| Command::Fail { request, error: RpcError::new(code, why) };
+        let answer = match wanted {
+            Wanted::NewSession(_) if !self.logged_in => error(code::AUTH_REQUIRED, "log in first"),
+            Wanted::NewSession(SessionSetup { cwd, .. }) => {
+                self.workspace = cwd;
+                let reply = Reply::SessionOpened { session: "s-1".into(), state: Default::default() };
+                Command::Reply { request, reply }
+            }
+            Wanted::Authenticate(_) | Wanted::Logout => {
+                self.logged_in = matches!(wanted, Wanted::Authenticate(_));
+                Command::Reply { request, reply: Reply::Done }
+            }
+            Wanted::LoadSession(..)
+            | Wanted::ResumeSession(..)
+            | Wanted::ListSessions { .. }
+            | Wanted::CloseSession(_)
+            | Wanted::DeleteSession(_)
+            | Wanted::SetMode(..)
+            | Wanted::SetOption(..)
+            | Wanted::Extension(..) => error(code::METHOD_NOT_FOUND, "no"),
+        };
+        self.ask(now, answer);
+    }
+
+    fn elicit(&mut self, now: Now, mode: &str) {
+        let schema = r#"{"properties":{"n":{"type":"integer"},"w":{"enum":["a","b"]}},"required":["n"]}"#;
+        let page = mode == "url";
+        let elicit = Elicit {
+            message: "which?".into(),
+            mode: mode.into(),
+            session_id: Some("s-1".into()),
+            requested_schema: (!page).then(|| serde_json::from_str(schema).expect("JSON")),
+            elicitation_id: page.then(|| "p".into()),
+            url: page.then(|| "https://example.org".into()),
+            ..Elicit::default()
+        };
+        self.wait(Wait::Answer);
+        self.ask(now, Command::Request { tag: Tag(2), wanted: ServiceRequest::Elicit(elicit) });
+        if page {
+            self.ask(now, Command::CompleteElicitation { elicitation: "p".into() });
         }
     }
 
@@ -252,7 +315,7 @@ impl Scripted {
                 self.exit(code);
                 return false;
             }
-            Wait::Until(_) | Wait::Permission | Wait::Forever | Wait::Written(_) => return false,
+            Wait::Until(_) | Wait::Answer | Wait::Forever | Wait::Written(_) => return false,
         }
         let (key, step) = (turn.key, turn.steps.pop_front());
         let Some(step) = step else {
@@ -278,6 +341,8 @@ impl Scripted {
                 self.ask(now, Command::Report { turn: key, update: Update::ToolCall(call) });
             }
             "perm" => self.ask_permission(now, key, rest),
+            "form" => self.elicit(now, "form"),
+            "page" => self.elicit(now, "url"),
             "stop" => self.end(now, key, reason(rest)),
             "fail" => {
                 self.turn = None;
@@ -324,7 +389,7 @@ impl Scripted {
             ..ToolCallUpdate::default()
         };
         let options = options.collect();
-        self.wait(Wait::Permission);
+        self.wait(Wait::Answer);
         self.ask(now, Command::AskPermission { tag: Tag(1), of: turn.into(), tool_call, options });
     }
 

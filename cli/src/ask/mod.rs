@@ -1,6 +1,7 @@
-//! Permission questions at the terminal: one at a time, and never answered by what was typed before.
+//! Questions of the agent at the terminal: one at a time, and never answered by what was typed before.
 
-mod question;
+mod form;
+mod permission;
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -11,12 +12,139 @@ use std::thread;
 
 use agentline_core::acp::client::PermissionAsked;
 use agentline_core::acp::{PermissionOutcome, RequestKey, Update};
+use agentline_core::chat;
+use agentline_core::subagent::{Command, QuestionAsked, Reply};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::termios::QueueSelector;
 use signal_hook::consts::SIGCONT;
 
-use crate::output::{Notes, Tools};
-pub(crate) use question::{Choice, Question};
+use crate::output::{Notes, Paint, Tools};
+use form::Filling;
+use permission::Permission;
+
+/// Something that the agent asks.
+#[derive(Clone)]
+pub(crate) enum Question {
+    Permission(Permission),
+    Form(Filling),
+}
+
+/// What a question is answered with.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Answer {
+    Permission(RequestKey, PermissionOutcome),
+    Reply(RequestKey, Reply),
+}
+
+/// What came of what was typed.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum Entered {
+    Answer(Answer),
+    /// The next part of the question is to be shown.
+    Next,
+    /// All of what it is about is to be shown.
+    ShowAll,
+    /// It is no answer.
+    Nothing,
+}
+
+impl Question {
+    /// `known`: what the agent said of its calls already. A question about one may hold no more than its id.
+    pub(crate) fn permission(asked: PermissionAsked, known: &Tools) -> Self {
+        Self::Permission(Permission::new(asked, known))
+    }
+
+    pub(crate) fn form(asked: QuestionAsked) -> Self {
+        Self::Form(Filling::new(asked))
+    }
+
+    pub(crate) const fn request(&self) -> RequestKey {
+        match self {
+            Self::Permission(permission) => permission.request,
+            Self::Form(filling) => filling.request,
+        }
+    }
+
+    /// What it is about: as much of it as leaves the choice on the screen.
+    pub(crate) fn show(&self, notes: &Notes) {
+        match self {
+            Self::Permission(permission) => permission.show(notes),
+            Self::Form(filling) => filling.show(notes),
+        }
+    }
+
+    /// The same with nothing left out.
+    pub(crate) fn show_all(&self, notes: &Notes) {
+        match self {
+            Self::Permission(permission) => permission.show_all(notes),
+            Self::Form(filling) => filling.show(notes),
+        }
+    }
+
+    /// Asks, below all that is said meanwhile.
+    pub(crate) fn put(&self, notes: &Notes) {
+        let call = format!("    {} › ", self.call());
+        notes.question(&self.choices(notes.paint()), &call);
+    }
+
+    /// The question and what can be chosen, one a line.
+    pub(crate) fn choices(&self, paint: Paint) -> Vec<String> {
+        match self {
+            Self::Permission(permission) => permission.choices(paint),
+            Self::Form(filling) => filling.choices(paint),
+        }
+    }
+
+    /// What to do now: `y, a or n, then Enter`.
+    pub(crate) fn call(&self) -> String {
+        match self {
+            Self::Permission(permission) => permission.call(),
+            Self::Form(filling) => filling.call(),
+        }
+    }
+
+    /// What to say to an answer that is none.
+    pub(crate) fn nudge(&self) -> String {
+        match self {
+            Self::Permission(permission) => permission.nudge(),
+            Self::Form(filling) => filling.nudge(),
+        }
+    }
+
+    /// Something was typed.
+    pub(crate) fn enter(&mut self, typed: &str) -> Entered {
+        match self {
+            Self::Permission(permission) => permission.enter(typed),
+            Self::Form(filling) => filling.enter(typed),
+        }
+    }
+
+    /// No.
+    pub(crate) fn denial(&self) -> Answer {
+        match self {
+            Self::Permission(permission) => permission.denial(),
+            Self::Form(filling) => filling.denial(),
+        }
+    }
+}
+
+impl From<Answer> for chat::Command {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Permission(request, outcome) => Self::Answer { request, outcome },
+            Answer::Reply(request, reply) => Self::Reply { request, reply },
+        }
+    }
+}
+
+impl From<Answer> for Command {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Permission(request, outcome) => Self::Answer { request, outcome },
+            Answer::Reply(request, reply) => Self::Reply { request, reply },
+        }
+    }
+}
 
 /// Asks whoever sits at the terminal. An input that has ended says no.
 pub(crate) struct Asker {
@@ -47,7 +175,7 @@ impl Asker {
     pub(crate) fn new(
         notes: Notes,
         input: OwnedFd,
-        answer: impl Fn(RequestKey, PermissionOutcome) + Send + 'static,
+        answer: impl Fn(Answer) + Send + 'static,
     ) -> io::Result<Self> {
         let (woken, wake) = io::pipe()?;
         // After a stop and `fg` the question is asked again: the shell has written over it.
@@ -64,15 +192,21 @@ impl Asker {
         self.known.hear(update);
     }
 
-    /// Asks, after all that was asked before.
+    /// Asks for a permission, after all that was asked before.
     pub(crate) fn ask(&mut self, asked: PermissionAsked) {
-        self.queue.lock().push_back(Question::new(asked, &self.known));
+        let question = Question::permission(asked, &self.known);
+        self.put(question);
+    }
+
+    /// Asks, after all that was asked before.
+    pub(crate) fn put(&mut self, question: Question) {
+        self.queue.lock().push_back(question);
         self.wake();
     }
 
     /// The question is decided, by whomever.
     pub(crate) fn decided(&mut self, request: RequestKey) {
-        self.queue.lock().retain(|question| question.request != request);
+        self.queue.lock().retain(|question| question.request() != request);
         self.wake();
     }
 
@@ -87,10 +221,10 @@ impl Queue {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn serve(&self, mut reader: Reader, answer: impl Fn(RequestKey, PermissionOutcome)) {
+    fn serve(&self, mut reader: Reader, answer: impl Fn(Answer)) {
         loop {
             let first = self.lock().front().cloned();
-            let Some(question) = first else {
+            let Some(mut question) = first else {
                 if reader.wait_for_news().is_err() {
                     return;
                 }
@@ -99,35 +233,36 @@ impl Queue {
             reader.forget_what_was_typed();
             question.show(&self.notes);
             question.put(&self.notes);
-            let outcome = self.outcome(&question, &mut reader);
+            let given = self.answer(&mut question, &mut reader);
             self.notes.still();
             // Decided meanwhile, if there is none.
-            if let Some(outcome) = outcome {
-                self.lock().retain(|open| open.request != question.request);
-                answer(question.request, outcome);
+            if let Some(given) = given {
+                self.lock().retain(|open| open.request() != question.request());
+                answer(given);
             }
         }
     }
 
-    fn outcome(&self, question: &Question, reader: &mut Reader) -> Option<PermissionOutcome> {
+    fn answer(&self, question: &mut Question, reader: &mut Reader) -> Option<Answer> {
         let mut patience = PATIENCE;
         loop {
             match reader.line() {
                 Typed::Line(text) => {
                     self.notes.entered(reader.input.is_terminal());
-                    match question.choice(&text) {
-                        Some(Choice::Answer(outcome)) => return Some(outcome),
-                        Some(Choice::ShowAll) => question.show_all(&self.notes),
+                    match question.enter(&text) {
+                        Entered::Answer(answer) => return Some(answer),
+                        Entered::Next => {}
+                        Entered::ShowAll => question.show_all(&self.notes),
                         // Whatever it is, nobody reads what we say to it.
-                        None if patience == 0 => return Some(question.denial()),
-                        None => self.notes.line(&question.nudge()),
+                        Entered::Nothing if patience == 0 => return Some(question.denial()),
+                        Entered::Nothing => self.notes.line(&question.nudge()),
                     }
-                    patience -= 1;
+                    patience = patience.saturating_sub(1);
                     question.put(&self.notes);
                 }
                 Typed::End => return Some(question.denial()),
                 Typed::Woken => {
-                    if self.lock().front().is_none_or(|first| first.request != question.request) {
+                    if self.lock().front().is_none_or(|first| first.request() != question.request()) {
                         return None;
                     }
                 }

@@ -5,20 +5,21 @@ use std::io::{self, IsTerminal};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use agentline_core::acp::client::PermissionAsked;
-use agentline_core::acp::{PermissionOutcome, RequestKey, Update};
+use agentline_core::acp::{RequestKey, Update};
+use agentline_core::subagent::QuestionAsked;
 
 use super::editor::{Edited, Editor};
 use super::history::History;
 use super::keys::Key;
-use crate::ask::{Choice, Question};
+use crate::ask::{Answer, Entered, Question};
 use crate::output::{Foot, Notes, Tools, plain};
 
 /// What was typed.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Typed {
     Line(String),
-    /// The answer to a permission request.
-    Answer(RequestKey, PermissionOutcome),
+    /// The answer to a question.
+    Answer(Answer),
     /// Ctrl-C.
     Interrupt,
     /// Ctrl-D: nothing more will come.
@@ -125,7 +126,7 @@ impl Desk {
     }
 
     fn entered(&self, state: &mut State, text: String) -> Option<Typed> {
-        let Some(question) = state.questions.front() else {
+        let Some(question) = state.questions.front_mut() else {
             if text.trim().is_empty() {
                 return None;
             }
@@ -137,15 +138,15 @@ impl Desk {
             self.notes.line(&format!("{}; what was typed before is kept for later", question.nudge()));
             return None;
         }
-        match question.choice(&text) {
-            Some(Choice::Answer(outcome)) => {
-                let request = question.request;
+        match question.enter(&text) {
+            Entered::Answer(answer) => {
                 state.questions.pop_front();
                 self.next(state);
-                return Some(Typed::Answer(request, outcome));
+                return Some(Typed::Answer(answer));
             }
-            Some(Choice::ShowAll) => question.show_all(&self.notes),
-            None => self.notes.line(&question.nudge()),
+            Entered::Next => {}
+            Entered::ShowAll => question.show_all(&self.notes),
+            Entered::Nothing => self.notes.line(&question.nudge()),
         }
         None
     }
@@ -155,12 +156,22 @@ impl Desk {
         self.lock().known.hear(update);
     }
 
-    /// Asks, after all that was asked before. `Some`: nobody types any more, so this is the answer.
-    pub(crate) fn ask(&self, asked: PermissionAsked) -> Option<(RequestKey, PermissionOutcome)> {
+    /// Asks for a permission. `Some`: nobody types any more, so this is the answer.
+    pub(crate) fn ask(&self, asked: PermissionAsked) -> Option<Answer> {
+        let question = Question::permission(asked, &self.lock().known);
+        self.queued(question)
+    }
+
+    /// The same with a form or a page.
+    pub(crate) fn ask_form(&self, asked: QuestionAsked) -> Option<Answer> {
+        self.queued(Question::form(asked))
+    }
+
+    /// Asks, after all that was asked before.
+    fn queued(&self, question: Question) -> Option<Answer> {
         let mut state = self.lock();
-        let question = Question::new(asked, &state.known);
         if state.input == Input::Ended {
-            return Some((question.request, question.denial()));
+            return Some(question.denial());
         }
         state.questions.push_back(question);
         if state.questions.len() == 1 {
@@ -172,9 +183,9 @@ impl Desk {
     /// The question is decided, by whomever.
     pub(crate) fn decided(&self, request: RequestKey) {
         let mut state = self.lock();
-        let shown = state.questions.front().map(|question| question.request);
-        state.questions.retain(|question| question.request != request);
-        if state.questions.front().map(|question| question.request) != shown {
+        let shown = state.questions.front().map(Question::request);
+        state.questions.retain(|question| question.request() != request);
+        if state.questions.front().map(Question::request) != shown {
             self.next(&mut state);
         }
         self.show(&state);
@@ -267,7 +278,7 @@ impl Desk {
         let mut state = self.lock();
         state.input = Input::Ended;
         let questions = state.questions.drain(..);
-        let answers = questions.map(|question| Typed::Answer(question.request, question.denial())).collect();
+        let answers = questions.map(|question| Typed::Answer(question.denial())).collect();
         if self.notes.page().is_none() {
             self.notes.still();
         }

@@ -27,7 +27,7 @@ use agentline_core::subagent::{self, Finished, Policy};
 use agentline_core::trace::{Masks, Recording, Tap, Tapped, Traced};
 use agentline_core::{Refused, Secret};
 
-use crate::args::{Child, Format, Global, Permission, Session, duration};
+use crate::args::{Child, Consent, Format, Global, Session, duration};
 use crate::attach::Peers;
 use crate::failure::{Advice, Whose, explain};
 use crate::find;
@@ -61,9 +61,8 @@ pub(crate) struct Args {
     /// Let others speak into the session [default: if AGENTICA_ATTACH_ENABLED is 1]
     #[arg(long)]
     attachable: bool,
-    /// Who answers permission requests [default: ask on a terminal, else reject]
-    #[arg(short, long, value_enum, value_name = "WHO")]
-    permission: Option<Permission>,
+    #[command(flatten)]
+    consent: Consent,
     #[command(flatten)]
     session: Session,
     /// MCP servers for the session: a JSON array as in ACP, or the object of servers of an .mcp.json
@@ -92,6 +91,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
     let variables = prompt::variables(&args.child.environment)?;
     let mcp_servers = args.mcp.as_deref().map(mcp::servers).transpose()?.unwrap_or_default();
+    let questions = plan::questions(&args.consent)?;
     let trace = args.trace.as_deref().map(|file| Trace::new(file, args.force)).transpose()?;
     if !global.quiet {
         variables.warn(notes);
@@ -116,8 +116,10 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         client: plan::client(spec, timeouts, args.child.leave_grace),
         setup: SessionSetup { mcp_servers, ..SessionSetup::in_directory(start.cwd.clone()) },
         session: args.session.choice(spellings),
+        login: args.session.login.clone(),
         settings: args.session.settings(),
-        policy: plan::policy(args.permission),
+        policy: plan::policy(args.consent.permission),
+        questions,
         attach,
         limits: Limits::default(),
     };
@@ -130,9 +132,9 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         whose: if let Whose::Fallback(_) = whose { Whose::Demo } else { whose },
         verb: Verb::Chat,
         start: start.clone(),
-        policy: plan::about(args.permission),
-        by_default: args.permission.is_none(),
-        guards: plan::guards(args.permission),
+        policy: plan::about(args.consent.permission),
+        by_default: args.consent.permission.is_none(),
+        guards: plan::guards(args.consent.permission),
         verbose: args.child.verbose,
         masks,
         words: std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -157,7 +159,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         advice,
         notes: notes.clone(),
         desk: Arc::clone(&keyboard.desk),
-        asks: plan::policy(args.permission) == Policy::Ask,
+        asks: plan::policy(args.consent.permission) == Policy::Ask,
         keys: match (is_terminal, edits) {
             _ if global.quiet || global.format() == Format::Json => None,
             (true, true) => Some(KEYS),
@@ -309,15 +311,20 @@ impl Talk {
         if let Said::PermissionDecided(decision) = &event {
             self.desk.decided(decision.request);
         }
+        if let Said::QuestionDecided(decision) = &event {
+            self.desk.decided(decision.request);
+        }
         match event {
             Said::Started(peer) => self.started(peer.pid),
             Said::Finished(finished) => self.finished(*finished),
             Said::PermissionAsked(asked) if self.asks => {
                 self.screen.before_question();
-                if let Some((request, outcome)) = self.desk.ask(*asked) {
-                    // Refused when the question is moot by now.
-                    let _ = chat.command(Command::Answer { request, outcome });
-                }
+                // Refused when the question is moot by now.
+                let _ = self.desk.ask(*asked).map(|answer| chat.command(answer.into()));
+            }
+            Said::QuestionAsked(asked) => {
+                self.screen.before_question();
+                let _ = self.desk.ask_form(*asked).map(|answer| chat.command(answer.into()));
             }
             Said::SessionOpened(_) => {
                 self.screen.told(event);
@@ -333,6 +340,9 @@ impl Talk {
             | Said::Updated(_)
             | Said::PermissionAsked(_)
             | Said::PermissionDecided(_)
+            | Said::QuestionDecided(_)
+            | Said::PageDone(_)
+            | Said::Listed(_)
             | Said::Stderr(_)
             | Said::Noticed(_)
             | Said::Closed(_) => self.screen.told(event),
@@ -362,7 +372,7 @@ fn obey(typed: Typed, chat: &Conversation, notes: &Notes, desk: &Desk, ends: &At
     // Refused when it is over, or the question is moot by now.
     let _ = match typed {
         Typed::Line(line) => enter(&line, chat, notes, desk, ends),
-        Typed::Answer(request, outcome) => chat.command(Command::Answer { request, outcome }),
+        Typed::Answer(answer) => chat.command(answer.into()),
         Typed::Interrupt => interrupt(chat, notes, desk, ends),
         Typed::End => {
             // Who leaves by a key has seen what went wrong; a script wants to know of it.

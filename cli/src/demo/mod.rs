@@ -1,5 +1,6 @@
 //! The demo agent: scripted, and able to misbehave.
 
+mod door;
 mod fault;
 mod player;
 pub(crate) mod runner;
@@ -18,14 +19,15 @@ use agentline_blocking::{Driver, Given, Handle};
 use agentline_core::Tag;
 use agentline_core::acp::agent::{Command, Config, Event, Prompted, Reply, Requested, TurnKey, Wanted};
 use agentline_core::acp::session::{
-    AgentCapabilities, ConfigKind, ConfigOption, ConfigValue, Implementation, PromptCapabilities,
+    AgentAuth, AgentCapabilities, ConfigKind, ConfigOption, ConfigValue, Implementation, PromptCapabilities,
     SessionMode, SessionModes, SessionState,
 };
 use agentline_core::acp::{Agent, ContentBlock, Json, SessionId};
-use agentline_core::rpc::RpcError;
+use agentline_core::rpc::{RpcError, code};
 use serde_json::json;
 
 use crate::args::DemoAgent;
+use door::Door;
 use player::{Note, Player};
 use script::Script;
 
@@ -36,12 +38,18 @@ pub(crate) fn serve(args: &DemoAgent) -> Result<ExitCode, Problem> {
     }
     let script = args.script.as_deref().map(read).transpose()?.unwrap_or_default();
     let internal = |error: std::io::Error| Problem::new(Phase::Initialize, Kind::Internal, error.to_string());
-    let mut driver = Driver::<Agent>::with_given(config(), [Given::stdio()]).map_err(internal)?;
+    if let (true, Some(door)) = (args.log_in, &args.login) {
+        return door::log_in(door);
+    }
+    let door = args.login.clone().map(Door::new);
+    let config = config(door.as_ref());
+    let mut driver = Driver::<Agent>::with_given(config, [Given::stdio()]).map_err(internal)?;
     crate::signals::on_each(driver.handle(), |agent, _| {
         let _ = agent.command(Command::Shutdown);
     })
     .map_err(internal)?;
-    let mut demo = Demo { agent: driver.handle(), script, sessions: 0, turns: BTreeMap::new(), played: 0 };
+    let agent = driver.handle();
+    let mut demo = Demo { agent, script, door, sessions: 0, turns: BTreeMap::new(), played: 0 };
     for event in driver.by_ref() {
         demo.on(event);
     }
@@ -51,6 +59,8 @@ pub(crate) fn serve(args: &DemoAgent) -> Result<ExitCode, Problem> {
 struct Demo {
     agent: Handle<Agent>,
     script: Script,
+    /// The login that it wants.
+    door: Option<Door>,
     sessions: u32,
     turns: BTreeMap<TurnKey, (Tag, Sender<Note>)>,
     played: u64,
@@ -73,10 +83,14 @@ impl Demo {
                     let _ = notes.send(Note::Answered(outcome));
                 }
             }
+            Event::Served(tag, answer) => {
+                if let Some((_, notes)) = self.turns.values().find(|(of, _)| *of == tag) {
+                    let _ = notes.send(Note::Served(answer));
+                }
+            }
             Event::Drained => self.go_on(),
             Event::Initialized(_)
             | Event::Withdrawn(_)
-            | Event::Served(..)
             | Event::Crowded
             | Event::Notified(_)
             | Event::Noticed(_)
@@ -85,32 +99,42 @@ impl Demo {
     }
 
     fn answer(&mut self, Requested { request, wanted }: Requested) {
+        let wrong = |why: String| RpcError::invalid_params(why);
         let reply = match wanted {
+            Wanted::NewSession(_) if self.door.as_ref().is_some_and(Door::is_shut) => {
+                Err(RpcError::new(code::AUTH_REQUIRED, "log in first"))
+            }
             Wanted::NewSession(_) => {
                 self.sessions += 1;
                 let session = SessionId::from(&*format!("demo-{}", self.sessions));
                 Ok(Reply::SessionOpened { session, state: state("small") })
             }
             Wanted::SetMode(_, mode) if MODES.contains(&&*mode) => Ok(Reply::Done),
-            Wanted::SetMode(_, mode) => Err(format!("no mode {mode}")),
+            Wanted::SetMode(_, mode) => Err(wrong(format!("no mode {mode}"))),
             Wanted::SetOption(_, option, ConfigValue::Id(model))
                 if option == "model" && MODELS.contains(&&*model) =>
             {
                 Ok(Reply::Options(options(&model)))
             }
-            Wanted::SetOption(_, option, _) => Err(format!("no such value of {option}")),
-            Wanted::Authenticate(_)
-            | Wanted::Logout
-            | Wanted::LoadSession(..)
+            Wanted::SetOption(_, option, _) => Err(wrong(format!("no such value of {option}"))),
+            Wanted::Authenticate(method) => match &mut self.door {
+                Some(door) => door.open(&method).map(|()| Reply::Done),
+                None => Err(wrong(format!("no login {method}"))),
+            },
+            Wanted::Logout => match &mut self.door {
+                Some(door) => door.close().map(|()| Reply::Done),
+                None => Err(wrong("no login".into())),
+            },
+            Wanted::LoadSession(..)
             | Wanted::ResumeSession(..)
             | Wanted::ListSessions { .. }
             | Wanted::CloseSession(_)
             | Wanted::DeleteSession(_)
-            | Wanted::Extension(..) => Err("the demo agent does not do that".into()),
+            | Wanted::Extension(..) => Err(wrong("the demo agent does not do that".into())),
         };
         let command = match reply {
             Ok(reply) => Command::Reply { request, reply },
-            Err(why) => Command::Fail { request, error: RpcError::invalid_params(why) },
+            Err(error) => Command::Fail { request, error },
         };
         // Refused only when the client is gone.
         let _ = self.agent.command(command);
@@ -121,19 +145,19 @@ impl Demo {
         self.turns.retain(|_, (_, notes)| notes.send(Note::Drained).is_ok());
     }
 
-    fn begin(&mut self, Prompted { turn, prompt, .. }: Prompted) {
+    fn begin(&mut self, Prompted { turn, session, prompt, .. }: Prompted) {
         self.go_on();
         self.played += 1;
         let tag = Tag(self.played);
         let steps = self.script.steps(&text(&prompt));
         let (notes, inbox) = channel();
-        let player = Player { agent: self.agent.clone(), turn, tag, notes: inbox, tools: 0 };
+        let player = Player { agent: self.agent.clone(), turn, session, tag, notes: inbox, tools: 0 };
         self.turns.insert(turn, (tag, notes));
         thread::spawn(move || player.play(&steps));
     }
 }
 
-fn config() -> Config {
+fn config(door: Option<&Door>) -> Config {
     let prompt_capabilities = PromptCapabilities { image: true, audio: false, embedded_context: true };
     Config {
         info: Some(Implementation {
@@ -141,7 +165,12 @@ fn config() -> Config {
             title: Some("demo agent".into()),
             version: env!("CARGO_PKG_VERSION").into(),
         }),
-        capabilities: AgentCapabilities { prompt_capabilities, ..AgentCapabilities::default() },
+        capabilities: AgentCapabilities {
+            prompt_capabilities,
+            auth: AgentAuth { logout: door.is_some() },
+            ..AgentCapabilities::default()
+        },
+        auth_methods: door.map(Door::methods).unwrap_or_default(),
         ..Config::on_stdio()
     }
 }

@@ -6,11 +6,14 @@ use std::time::{Duration, Instant};
 
 use agentline_blocking::Handle;
 use agentline_core::acp::agent::{Command, TurnKey};
+use agentline_core::acp::services::{Elicit, ServiceRequest};
 use agentline_core::acp::update::{
     Diff, Plan, PlanEntry, PlanPriority, PlanStatus, Speaker, ToolCall, ToolCallUpdate, ToolContent,
     ToolStatus,
 };
-use agentline_core::acp::{Agent, Json, OptionKind, PermissionOption, PermissionOutcome, StopReason, Update};
+use agentline_core::acp::{
+    Agent, Json, OptionKind, PermissionOption, PermissionOutcome, SessionId, StopReason, Update,
+};
 use agentline_core::rpc::{RpcError, code};
 use agentline_core::{Refused, Tag};
 use serde_json::json;
@@ -23,6 +26,8 @@ pub(super) enum Note {
     Cancelled,
     /// Its question was answered.
     Answered(PermissionOutcome),
+    /// What it wanted of the client was answered.
+    Served(Result<Json, RpcError>),
     /// There is room for text again.
     Drained,
 }
@@ -31,6 +36,7 @@ pub(super) enum Note {
 pub(super) struct Player {
     pub(super) agent: Handle<Agent>,
     pub(super) turn: TurnKey,
+    pub(super) session: SessionId,
     /// For its questions, of which one is open at a time.
     pub(super) tag: Tag,
     pub(super) notes: Receiver<Note>,
@@ -84,6 +90,19 @@ impl Player {
                     self.steps(rejected)
                 }
             }
+            Step::Form { message, schema } => self.elicit(Elicit {
+                message: message.clone(),
+                mode: "form".into(),
+                requested_schema: Some(schema.clone()),
+                ..Elicit::default()
+            }),
+            Step::Page { message, url } => self.elicit(Elicit {
+                message: message.clone(),
+                mode: "url".into(),
+                elicitation_id: Some("page-1".into()),
+                url: Some(url.clone()),
+                ..Elicit::default()
+            }),
             Step::Grumble(text) => {
                 // Nobody has to read it.
                 let _ = io::stderr().write_all(text.as_bytes());
@@ -117,7 +136,7 @@ impl Player {
                 Ok(()) => return Ok(()),
                 Err(Refused::Crowded) => match self.notes.recv().map_err(|_| Break::Over)? {
                     Note::Cancelled => return Err(Break::Stopped(StopReason::Cancelled)),
-                    Note::Drained | Note::Answered(_) => {}
+                    Note::Drained | Note::Answered(_) | Note::Served(_) => {}
                 },
                 Err(Refused::Limit(what)) => return Err(Break::Failed(format!("too long: {what}"))),
                 Err(_) => return Err(Break::Over),
@@ -133,7 +152,7 @@ impl Player {
                 Err(RecvTimeoutError::Timeout) => return Ok(()),
                 Err(RecvTimeoutError::Disconnected) => return Err(Break::Over),
                 Ok(Note::Cancelled) => return Err(Break::Stopped(StopReason::Cancelled)),
-                Ok(Note::Drained | Note::Answered(_)) => {}
+                Ok(Note::Drained | Note::Answered(_) | Note::Served(_)) => {}
             }
         }
     }
@@ -187,7 +206,40 @@ impl Player {
                 }
                 Note::Answered(PermissionOutcome::Cancelled) => return Ok(false),
                 Note::Cancelled => return Err(Break::Stopped(StopReason::Cancelled)),
-                Note::Drained => {}
+                Note::Drained | Note::Served(_) => {}
+            }
+        }
+    }
+
+    /// Asks the user by a form or a page, and says what came back.
+    fn elicit(&self, elicit: Elicit) -> Result<(), Break> {
+        let page = elicit.elicitation_id.clone();
+        let wanted = ServiceRequest::Elicit(Elicit { session_id: Some(self.session.clone()), ..elicit });
+        match self.request(&wanted)? {
+            Some(Ok(answer)) => {
+                self.say(Speaker::Agent, &format!("You answered {}\n", answer.get()))?;
+                if let Some(elicitation) = page {
+                    self.tell(|_| Command::CompleteElicitation { elicitation: elicitation.clone() })?;
+                }
+                Ok(())
+            }
+            Some(Err(error)) => self.say(Speaker::Agent, &format!("You cannot be asked: {error}\n")),
+            None => self.say(Speaker::Agent, "You cannot be asked: this client offers no such thing.\n"),
+        }
+    }
+
+    /// Asks the client for something; nothing, where it does not offer that.
+    fn request(&self, wanted: &ServiceRequest) -> Result<Option<Result<Json, RpcError>>, Break> {
+        match self.agent.command(Command::Request { tag: self.tag, wanted: wanted.clone() }) {
+            Ok(()) => {}
+            Err(Refused::NotOffered(_)) => return Ok(None),
+            Err(refused) => return Err(Break::Failed(refused.to_string())),
+        }
+        loop {
+            match self.notes.recv().map_err(|_| Break::Over)? {
+                Note::Served(answer) => return Ok(Some(answer)),
+                Note::Cancelled => return Err(Break::Stopped(StopReason::Cancelled)),
+                Note::Drained | Note::Answered(_) => {}
             }
         }
     }

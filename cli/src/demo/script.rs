@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use agentline_core::acp::update::ToolKind;
-use agentline_core::acp::{OptionKind, StopReason};
+use agentline_core::acp::{Json, OptionKind, StopReason};
 use serde::Deserialize;
 
 /// Steps by the first word of the prompt; `*` is for any other. What is not here is built in.
@@ -36,6 +36,10 @@ pub(crate) enum Step {
         #[serde(default)]
         rejected: Vec<Self>,
     },
+    /// Ask for a form to be filled in, and say what came back.
+    Form { message: String, schema: Json },
+    /// Ask for a page to be visited, and say what came back.
+    Page { message: String, url: String },
     /// Write to standard error.
     Grumble(String),
     /// Seconds of silence.
@@ -117,6 +121,14 @@ fn built_in(word: &str, rest: &str) -> Option<Vec<Step>> {
             allowed: say("Fetched. (Not really: I am scripted.)\n"),
             rejected: say("Then tell me what to do instead.\n"),
         }],
+        "form" if rest.is_empty() => vec![Step::Form {
+            message: "How shall I set the project up?".into(),
+            schema: serde_json::from_str(FORM).ok()?,
+        }],
+        "page" if rest.is_empty() => vec![Step::Page {
+            message: "Enter the code ABCD-1234 there".into(),
+            url: "https://example.org/device".into(),
+        }],
         "noisy" if rest.is_empty() => {
             let grumble =
                 |n: u32| Step::Grumble(format!("debug: \u{1b}[2J\u{1b}[31mline {n} that nobody needs\n"));
@@ -186,6 +198,17 @@ fn hello() -> Vec<Step> {
 fn say(text: &str) -> Vec<Step> {
     vec![Step::Say(text.into())]
 }
+
+const FORM: &str = r#"{
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Its name", "minLength": 2},
+        "kind": {"type": "string", "title": "What it is", "oneOf": [
+            {"const": "lib", "title": "A library"}, {"const": "bin", "title": "A program"}]},
+        "tests": {"type": "boolean", "title": "With tests", "default": true}
+    },
+    "required": ["name", "kind"]
+}"#;
 
 const HELLO: &str = "\
 Hello! I am a scripted agent speaking ACP over stdio. Every line you see came

@@ -5,13 +5,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use agentline_core::acp::client::{Moment, Ready, Text};
-use agentline_core::acp::session::{ConfigOption, SessionModes};
+use agentline_core::acp::session::{ConfigOption, SessionInfo, SessionModes};
 use agentline_core::acp::update::{Chunk, Plan, PlanEntry, Speaker, ToolCall, ToolCallUpdate, Usage};
 use agentline_core::acp::{ContentBlock, Notice, SessionId, Update};
 use agentline_core::attach::presence::Attachment;
 use agentline_core::chat;
 use agentline_core::rpc::to_json;
-use agentline_core::subagent::{Decision, Decisions, Event, Outcome};
+use agentline_core::subagent::{Decision, Decisions, Event, Outcome, QuestionDecided};
 use agentline_core::trace::Masks;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -166,11 +166,15 @@ impl Screen for Json {
             Event::Text(text) => self.text(text),
             Event::Updated(updated) => self.update(updated.moment, &updated.update),
             Event::PermissionDecided(decision) => self.line(&Line::Permission(&decision)),
+            Event::QuestionDecided(decision) => self.line(&Line::Question(&decision)),
+            Event::PageDone(id) => self.line(&Line::PageDone { id: &id }),
+            Event::Listed(list) => list.sessions.iter().for_each(|session| self.line(&Line::Listed(session))),
             Event::Noticed(news) => self.noticed(&news, false),
             Event::Stderr(text) if !self.quiet => self.foreign.write(&text),
             Event::Started(_)
             | Event::Line(_)
             | Event::PermissionAsked(_)
+            | Event::QuestionAsked(_)
             | Event::Stderr(_)
             | Event::Finished(_)
             | Event::Closed(_) => {}
@@ -254,6 +258,15 @@ enum Line<'a> {
         entries: &'a [PlanEntry],
     },
     Permission(&'a Decision),
+    /// A form or a page was answered.
+    Question(&'a QuestionDecided),
+    /// What was to be done at a page is done.
+    PageDone {
+        id: &'a str,
+    },
+    /// A session that the agent knows.
+    #[serde(rename = "listed")]
+    Listed(&'a SessionInfo),
     /// Something that nobody understood.
     Notice {
         kind: &'static str,

@@ -13,6 +13,7 @@ mod tools;
 mod wrap;
 
 pub(crate) use filter::{plain, printable};
+pub(crate) use foreign::Foreign;
 pub(crate) use json::{Json, line, object};
 pub(crate) use notes::{Notes, columns, is_clever};
 pub(crate) use out::{EXPIRED, Out, print, unwritten};

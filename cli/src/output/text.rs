@@ -9,7 +9,7 @@ use agentline_core::acp::client::{Moment, Ready, Text as Piece};
 use agentline_core::acp::update::{Plan, Speaker, ToolCallUpdate};
 use agentline_core::attach::presence::Attachment;
 use agentline_core::chat::{Line, Source};
-use agentline_core::subagent::{By, Decision, Event, Finished, Outcome, Verdict};
+use agentline_core::subagent::{By, Decision, Event, Finished, Outcome, QuestionDecided, Reply, Verdict};
 
 use super::filter::{plain, printable};
 use super::foreign::Foreign;
@@ -32,6 +32,8 @@ pub(crate) struct Text {
     open_line: bool,
     name: String,
     tools: Tools,
+    /// Forms and pages of this turn.
+    questions: usize,
     plan: Vec<String>,
     stderr: Stderr,
     foreign: Foreign,
@@ -57,6 +59,7 @@ impl Text {
             open_line: false,
             name: String::new(),
             tools: Tools::default(),
+            questions: 0,
             plan: Vec::new(),
             stderr: Stderr::Kept(String::new()),
             foreign: Foreign::new(notes.clone(), &advice),
@@ -262,6 +265,27 @@ impl Text {
         self.busy("waiting for the agent");
     }
 
+    fn answered(&mut self, decision: &QuestionDecided) {
+        self.questions += 1;
+        self.end_line();
+        let paint = self.paint();
+        let what = match decision.reply {
+            Reply::Accept { .. } => In(paint.good, "✓ answered"),
+            Reply::Decline => In(paint.bad, "✗ declined"),
+            Reply::Cancel => In(paint.bad, "✗ not answered"),
+        };
+        let line = match (decision.by, &decision.why) {
+            (By::User, _) => format!("  {what}"),
+            (By::Policy | By::Cancel, None) => format!("  {what}: {}", plain(&decision.message)),
+            (By::Policy | By::Cancel, Some(why)) => {
+                let why = In(paint.dim, format!(" ({})", plain(why)));
+                format!("  {what}: {}{why}", plain(&decision.message))
+            }
+        };
+        self.note(&line);
+        self.busy("waiting for the agent");
+    }
+
     fn summary(&self, finished: &Finished) -> String {
         let mut parts = Vec::new();
         match self.tools.count {
@@ -270,8 +294,11 @@ impl Text {
             count => parts.push(format!("{count} tools")),
         }
         let asked = |verdict| finished.permissions.iter().filter(|asked| asked.decision == verdict).count();
-        if finished.permissions.is_empty() {
-            parts.push("nothing asked".into());
+        match self.questions {
+            0 if finished.permissions.is_empty() => parts.push("nothing asked".into()),
+            0 => {}
+            1 => parts.push("1 question".into()),
+            count => parts.push(format!("{count} questions")),
         }
         if let unasked @ 1.. = self.tools.ran_unasked()
             && self.advice.guards
@@ -328,11 +355,15 @@ impl Screen for Text {
                 Moment::Replay | Moment::Between => {}
             },
             Event::PermissionDecided(decision) => self.decided(&decision),
+            Event::QuestionDecided(decision) => self.answered(&decision),
+            Event::PageDone(_) => self.note(&format!("  {}", In(self.paint().good, "✓ done at that page"))),
             Event::Stderr(text) => self.stderr(&text),
             Event::Noticed(notice) => self.odd.add(&notice),
             Event::SessionOpened(_) => self.busy("waiting for the agent"),
             Event::Started(_)
             | Event::PermissionAsked(_)
+            | Event::QuestionAsked(_)
+            | Event::Listed(_)
             | Event::Line(_)
             | Event::Finished(_)
             | Event::Closed(_) => {}
@@ -341,6 +372,7 @@ impl Screen for Text {
 
     fn begun(&mut self, line: &Line) {
         self.tools = Tools::default();
+        self.questions = 0;
         self.plan.clear();
         let dim = self.paint().dim;
         let (mark, from) = match line.from {

@@ -17,6 +17,8 @@ use crate::output::span;
 pub(crate) struct Subject<'a> {
     /// What people call it.
     pub(crate) name: &'a str,
+    /// Its id, where it was given by one.
+    pub(crate) id: Option<&'a str>,
     /// Program and arguments, where they are known.
     pub(crate) command: &'a [String],
     /// The command that started it, which has options of its own.
@@ -30,19 +32,20 @@ pub(crate) enum Verb {
     Run,
     Chat,
     Check,
+    Login,
 }
 
 impl Verb {
     /// The option that sets a clock, where there is one.
     const fn option(self, clock: Clock) -> Option<&'static str> {
         match (self, clock) {
-            (Self::Run | Self::Check, Clock::Initialize) => Some("--init-timeout"),
+            (Self::Run | Self::Check | Self::Login, Clock::Initialize) => Some("--init-timeout"),
             (Self::Run, Clock::Silence) => Some("--idle-timeout"),
             (Self::Run, Clock::Run) | (Self::Check, Clock::Turn) => Some("--timeout"),
             (Self::Check, Clock::Session) => Some("--session-timeout"),
-            (Self::Run, Clock::Session | Clock::Turn)
-            | (Self::Check, Clock::Silence | Clock::Run)
-            | (Self::Chat, _) => None,
+            (Self::Run, Clock::Authenticate | Clock::Session | Clock::Turn)
+            | (Self::Check, Clock::Authenticate | Clock::Silence | Clock::Run)
+            | (Self::Chat | Self::Login, _) => None,
         }
     }
 }
@@ -101,6 +104,8 @@ fn message(failed: &Failed, about: Subject<'_>) -> String {
 fn gone(phase: Phase, exit: Option<Exit>, name: &str) -> String {
     let during = if phase == Phase::Initialize {
         "during initialize"
+    } else if phase == Phase::Authenticate {
+        "during the login"
     } else if phase == Phase::Session {
         "while the session was opened"
     } else {
@@ -121,6 +126,7 @@ fn timed_out(clock: Clock, after: Option<Duration>, about: Subject<'_>) -> Strin
     let limit = limit.unwrap_or_else(|| "its time".to_owned());
     let said = match clock {
         Clock::Initialize => format!("{name} did not answer initialize {within}"),
+        Clock::Authenticate => format!("{name} did not finish the login {within}"),
         Clock::Session => format!("{name} did not answer the request for a session {within}"),
         Clock::Turn => format!("{name} did not end the turn {within}"),
         Clock::Silence => format!("{name} was silent for {limit} during the turn"),
@@ -135,6 +141,8 @@ fn timed_out(clock: Clock, after: Option<Duration>, about: Subject<'_>) -> Strin
 fn asked(phase: Phase) -> &'static str {
     if phase == Phase::Initialize {
         "initialize"
+    } else if phase == Phase::Authenticate {
+        "the login"
     } else if phase == Phase::Session {
         "the request for a session"
     } else {
@@ -245,24 +253,19 @@ fn one_of(values: &[String]) -> String {
 /// Values that are listed in a hint: some agents have hundreds of models.
 const SHOWN: usize = 20;
 
-/// The agent's own methods. Those for a terminal are its own command with more arguments.
+/// The command that logs in, and the agent's own methods, as far as it says.
 fn how_to_log_in(logins: &[AuthMethod], about: Subject<'_>) -> String {
     let Some(program) = about.command.first() else { return "log in where the agent runs".to_owned() };
-    let methods = logins.iter().map(|login| {
-        let name = quote(if login.name.is_empty() { &login.id } else { &login.name });
-        if !login.is_terminal() {
-            return name;
-        }
-        let env = login.env.iter().map(|(name, value)| format!("{name}={value}"));
-        let argv: Vec<String> = env.chain(about.command.iter().chain(&login.args).cloned()).collect();
-        format!("{name} ({})", command_line(&argv))
-    });
-    let methods: Vec<String> = methods.collect();
-    let program = command_line(std::slice::from_ref(program));
-    match &methods[..] {
-        [] => format!("start {program} by hand and log in there"),
-        methods => format!("start {program} by hand and log in there: {}", methods.join(", or ")),
+    let name = |login: &AuthMethod| quote(if login.name.is_empty() { &login.id } else { &login.name });
+    let methods: Vec<String> = logins.iter().map(name).collect();
+    if methods.is_empty() {
+        return format!("start {} by hand and log in there", command_line(std::slice::from_ref(program)));
     }
+    let agent = match about.id {
+        Some(id) => id.to_owned(),
+        None => format!("-- {}", command_line(about.command)),
+    };
+    format!("agentline login {agent} ({})", methods.join(", or "))
 }
 
 impl Subject<'_> {
@@ -287,7 +290,7 @@ mod tests {
 
     fn told(phase: Phase, cause: RootCause, command: &[&str], verb: Verb) -> (String, Option<String>, u8) {
         let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
-        let about = Subject { name: "it", command: &command, verb };
+        let about = Subject { name: "it", id: None, command: &command, verb };
         let problem = problem(&Failed::new(phase, cause), about);
         let code = problem.exit_code();
         (problem.message, problem.hint, code)
@@ -500,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_is_the_agents_own_command_where_it_says_so() {
+    fn a_login_is_a_command_of_ours_and_the_agents_ways_are_named() {
         let method = |json: &str| serde_json::from_str(json).unwrap();
         let methods = vec![
             method(r#"{"id":"a","name":"Web login"}"#),
@@ -510,9 +513,7 @@ mod tests {
         let (_, hint, _) = told(Phase::Session, cause, &["/bin/agent", "--acp"], Verb::Run);
         assert_eq!(
             hint.as_deref(),
-            Some(
-                "start /bin/agent by hand and log in there: Web login, or Terminal login (/bin/agent --acp login --now)"
-            )
+            Some("agentline login -- /bin/agent --acp (Web login, or Terminal login)")
         );
     }
 }

@@ -114,6 +114,10 @@ impl Lines {
             | Event::Started(_)
             | Event::Line(_)
             | Event::PermissionAsked(_)
+            | Event::Listed(_)
+            | Event::QuestionAsked(_)
+            | Event::QuestionDecided(_)
+            | Event::PageDone(_)
             | Event::Stderr(_)
             | Event::Noticed(_)
             | Event::Closed(_) => String::new(),

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::errand::Errand;
+use super::questions::{QuestionAsked, QuestionDecided, Questions, Reply};
 use crate::acp::client::{self, PermissionAsked, Ready, Text, Updated};
-use crate::acp::session::{SessionSetup, SessionState, Setting};
+use crate::acp::session::{AuthMethod, SessionList, SessionSetup, SessionState, Setting};
 use crate::acp::{
     ContentBlock, Fault, Json, Notice, PermissionOption, PermissionOutcome, RequestKey, SessionId,
 };
@@ -22,12 +24,20 @@ pub struct Config {
     /// A new session or an old one.
     #[serde(default)]
     pub session: Choice,
+    /// The id of a method to log in by, should the agent want a login before there is a session: used once, and what it
+    /// refused is then asked again. Without, such a refusal is the end.
+    #[serde(default)]
+    pub login: Option<String>,
     /// What to set before the first prompt, in order. What cannot be set ends the conversation.
     #[serde(default)]
     pub settings: Vec<Setting>,
     /// Who answers permission requests.
     #[serde(default)]
     pub policy: Policy,
+    /// Who answers its other questions. They are asked only where [the client](client::Config::capabilities) offers
+    /// elicitation.
+    #[serde(default)]
+    pub questions: Questions,
     /// Bytes of the answer that are kept for the result of a turn; the beginning, when there is more.
     pub output: usize,
 }
@@ -46,6 +56,8 @@ pub enum Choice {
     Last(Vec<String>),
     /// None: nothing can be said, and what is wanted is the handshake.
     Nowhere,
+    /// None: something else is asked of the agent.
+    Errand(Errand),
 }
 
 /// Who answers permission requests, and how.
@@ -92,6 +104,13 @@ pub enum Command {
         /// An offered option, or `cancelled`.
         outcome: PermissionOutcome,
     },
+    /// Answer any other question. What does not fit the form is refused, and the question stays open.
+    Reply {
+        /// The key of the question, from [`Event::QuestionAsked`].
+        request: RequestKey,
+        /// The answer.
+        reply: Reply,
+    },
     /// Leave. A turn that runs is aborted.
     Shutdown,
     /// The same, and the child is not waited for: SIGTERM at once, SIGKILL 0.2 s later. Also taken while we leave.
@@ -108,6 +127,8 @@ pub enum Event {
     Ready(Box<Ready>),
     /// The session is open.
     SessionOpened(Box<SessionOpened>),
+    /// A page of the sessions that the agent knows.
+    Listed(Box<SessionList>),
     /// A line of the agent, before what it means; only when the config asks.
     Line(String),
     /// A piece of text.
@@ -118,6 +139,12 @@ pub enum Event {
     PermissionAsked(Box<PermissionAsked>),
     /// How a permission request was answered.
     PermissionDecided(Box<Decision>),
+    /// A form or a page for the application to answer.
+    QuestionAsked(Box<QuestionAsked>),
+    /// How a form or a page was answered.
+    QuestionDecided(Box<QuestionDecided>),
+    /// What was to be done at that page is done, by the agent's name of it.
+    PageDone(String),
     /// The child wrote to its standard error.
     Stderr(String),
     /// Something about the agent that is worth knowing.
@@ -259,6 +286,15 @@ impl Decisions {
 }
 
 impl Finished {
+    /// The ways to log in, if that is what was missing and the agent lists some.
+    #[must_use]
+    pub fn logins(&self) -> &[AuthMethod] {
+        match &self.error {
+            Some(Failed { cause: RootCause::NeedsLogin { methods, .. }, .. }) => methods,
+            Some(_) | None => &[],
+        }
+    }
+
     /// The messages of the answer, each without the line end that sets it off from the next one.
     pub fn messages(&self) -> impl Iterator<Item = &str> {
         let starts = std::iter::once(0).chain(self.starts.iter().copied());

@@ -104,6 +104,7 @@ impl Evidence {
     pub(crate) fn timed_out(&self, clock: Clock) -> RootCause {
         let after = match clock {
             Clock::Initialize => self.timeouts.initialize,
+            Clock::Authenticate => self.timeouts.authenticate,
             Clock::Session => self.timeouts.session,
             Clock::Turn => self.timeouts.turn,
             Clock::Silence => self.timeouts.silence,
@@ -147,6 +148,8 @@ impl Evidence {
 fn clock_of(phase: Phase) -> Clock {
     if phase == Phase::Initialize {
         Clock::Initialize
+    } else if phase == Phase::Authenticate {
+        Clock::Authenticate
     } else if phase == Phase::Prompt {
         Clock::Turn
     } else {

@@ -13,8 +13,11 @@
 
 pub(crate) mod answer;
 mod api;
+mod errand;
 mod evidence;
+mod login;
 mod opening;
+mod questions;
 mod settings;
 pub(crate) mod turn;
 
@@ -23,6 +26,8 @@ pub use api::{
     Allow, By, Choice, Command, Config, Decision, Decisions, Event, Finished, Outcome, Policy, SessionOpened,
     Verdict,
 };
+pub use errand::Errand;
+pub use questions::{QuestionAsked, QuestionDecided, Questions, Reply, Wanted};
 
 use std::time::Duration;
 
@@ -33,6 +38,7 @@ use crate::machine::{Deadline, Heard, Input, Machine, Now, Output, Outputs, Refu
 use crate::problem::{Clock, Failed, Phase, RootCause};
 use evidence::{Evidence, Lost};
 use opening::{Opening, Step};
+use questions::Open;
 use turn::{Ending, Turn};
 
 /// A conversation with one agent. [The module](self) draws what it goes through.
@@ -43,6 +49,7 @@ pub struct Conversation {
     /// Once all is set in it.
     session: Option<SessionId>,
     turn: Turn,
+    questions: Open,
     /// Whether the agent takes resources, and not only links to them.
     embeds: bool,
     /// What failed on our side during the turn: the reason of its end, whatever the agent says.
@@ -67,13 +74,15 @@ impl Machine for Conversation {
     type Event = Event;
 
     fn new(now: Now, config: Config) -> Self {
-        let Config { client, setup, session, settings, policy, output } = config;
+        let Config { client, setup, session, login, settings, policy, questions, output } = config;
+        let opening = Opening::new(STEP, setup, session, settings).login(login);
         let evidence = Evidence::of(&client);
         let mut this = Self {
             client: Client::new(now, client),
-            state: State::Starting(Box::new(Opening::new(STEP, setup, session, settings))),
+            state: State::Starting(Box::new(opening)),
             session: None,
             turn: Turn::new(policy, output),
+            questions: Open::new(questions),
             embeds: false,
             halt: None,
             evidence,
@@ -99,6 +108,7 @@ impl Machine for Conversation {
             Command::Prompt(words) => self.prompt(now, words),
             Command::Cancel => self.cancel(now),
             Command::Answer { request, outcome } => self.answer(now, request, outcome),
+            Command::Reply { request, reply } => self.reply(now, request, reply),
             Command::Shutdown if self.is_leaving() => Err(Refused::Closed),
             Command::Shutdown => {
                 self.leave(now, None);
@@ -231,6 +241,13 @@ impl Conversation {
         Ok(())
     }
 
+    fn reply(&mut self, now: Now, request: RequestKey, reply: Reply) -> Result<(), Refused> {
+        let answer = self.questions.answer(request, &reply)?;
+        self.client.command(now, answer)?;
+        self.out.tell_all(self.questions.answered(request, reply));
+        Ok(())
+    }
+
     fn told(&mut self, now: Now, event: client::Event) {
         use client::Event as Agent;
         match event {
@@ -248,9 +265,20 @@ impl Conversation {
                 self.out.tell(Event::Updated(updated));
             }
             Agent::PermissionAsked(asked) => self.permission_asked(now, asked),
-            Agent::Withdrawn(request) => self.out.tell_all(self.turn.withdrawn(request)),
-            // Nothing is offered, so nothing is asked for.
-            Agent::Requested(_) | Agent::Notified(_) => {}
+            Agent::Withdrawn(request) => {
+                let withdrawn = self.turn.withdrawn(request);
+                self.out.tell_all(withdrawn.or_else(|| self.questions.withdrawn(request)));
+            }
+            Agent::Requested(requested) => {
+                let (event, answer) = self.questions.asked(*requested);
+                self.out.tell_all(event);
+                // Refused only when the connection is leaving: then nobody waits for it.
+                let _ = answer.map(|answer| self.client.command(now, answer));
+            }
+            Agent::Notified(notified) => {
+                let page = questions::page_done(&notified.method, notified.params.as_ref());
+                self.out.tell_all(page.map(Event::PageDone));
+            }
             Agent::Answered(_, answer) => {
                 if let State::Starting(opening) = &mut self.state {
                     let step = opening.answered(*answer);
@@ -258,7 +286,10 @@ impl Conversation {
                 }
             }
             Agent::Failed(_, failure) => {
-                if let State::Starting(opening) = &self.state {
+                if let State::Starting(opening) = &mut self.state {
+                    if let Some(login) = opening.refused(&failure) {
+                        return self.go_on(now, Some(login));
+                    }
                     self.evidence.values = opening.values();
                 }
                 self.lose(now, self.phase(), *failure);
@@ -296,6 +327,12 @@ impl Conversation {
                 },
                 Step::Opened(opened) => {
                     self.out.tell(Event::SessionOpened(opened));
+                    if let State::Starting(opening) = &mut self.state {
+                        next = opening.go_on();
+                    }
+                }
+                Step::Listed(list) => {
+                    self.out.tell(Event::Listed(list));
                     if let State::Starting(opening) = &mut self.state {
                         next = opening.go_on();
                     }

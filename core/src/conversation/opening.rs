@@ -2,14 +2,19 @@
 //!
 //! ```text
 //!  Waiting ──New, Old──► Opening ──opened──► Setting ──all set──► Set
-//!     └──Last──► Looking ──found──┘
+//!     ├──Last──► Looking ──found──┘
+//!     └──Errand──► Doing ──done──► Nowhere
 //! ```
+//!
+//! Where the agent wants a login first and one is at hand, the request that it refused is asked once more after it.
 
 use std::collections::VecDeque;
 
 use super::api::{Choice, SessionOpened};
+use super::errand::{Doing, Done};
+use super::login::Login;
 use super::settings::Settings;
-use crate::acp::client::{Answer, Command, Which};
+use crate::acp::client::{Answer, Command, Failure, Which};
 use crate::acp::session::{AgentCapabilities, SessionInfo, SessionList, SessionSetup, Setting};
 use crate::acp::{SessionId, Update};
 use crate::machine::Tag;
@@ -21,6 +26,7 @@ pub(crate) struct Opening {
     tag: Tag,
     setup: SessionSetup,
     settings: Vec<Setting>,
+    login: Login,
     state: State,
 }
 
@@ -32,6 +38,7 @@ enum State {
     Looking(Search),
     Opening,
     Setting(Settings),
+    Doing(Doing),
 }
 
 /// A walk through the agent's list of sessions.
@@ -56,7 +63,9 @@ pub(crate) enum Step {
     Opened(Box<SessionOpened>),
     /// Everything is set.
     Set(SessionId),
-    /// No session is wanted.
+    /// A page of the agent's sessions. What comes after it comes by [`Opening::go_on`].
+    Listed(Box<SessionList>),
+    /// No session is wanted, and everything else is done.
     Nowhere,
     /// There will be none.
     Failed(RootCause),
@@ -64,23 +73,41 @@ pub(crate) enum Step {
 
 impl Opening {
     pub(crate) const fn new(tag: Tag, setup: SessionSetup, choice: Choice, settings: Vec<Setting>) -> Self {
-        Self { tag, setup, settings, state: State::Waiting(choice) }
+        Self { tag, setup, settings, login: Login::by(None), state: State::Waiting(choice) }
+    }
+
+    /// With a method to log in by, should the agent want it.
+    pub(crate) fn login(self, method: Option<String>) -> Self {
+        Self { login: Login::by(method), ..self }
     }
 
     pub(crate) const fn phase(&self) -> Phase {
-        match self.state {
+        match &self.state {
+            _ if self.login.runs() => Phase::Authenticate,
             State::Waiting(_) => Phase::Initialize,
             State::Looking(_) | State::Opening | State::Setting(_) => Phase::Session,
+            State::Doing(doing) => doing.phase(),
         }
+    }
+
+    /// A request was refused: what to do instead, if the agent wants a login and there is one at hand.
+    pub(crate) fn refused(&mut self, failure: &Failure) -> Option<Step> {
+        self.login.wanted(failure, self.tag).map(Step::Ask)
     }
 
     /// The handshake is done.
     pub(crate) fn ready(&mut self, offers: &AgentCapabilities) -> Option<Step> {
         let State::Waiting(choice) = &mut self.state else { return None };
-        Some(match std::mem::take(choice) {
+        let first = match std::mem::take(choice) {
             Choice::New => self.open(Which::New),
             Choice::Old(session) => self.open(reopen(session, offers)),
             Choice::Nowhere => Step::Nowhere,
+            Choice::Errand(errand) => {
+                let mut doing = Doing::new(errand);
+                let request = doing.request(self.tag);
+                self.state = State::Doing(doing);
+                Step::Ask(request)
+            }
             Choice::Last(spellings) => {
                 let (cwd, offers) = (self.setup.cwd.clone(), offers.clone());
                 let search = Search { latest: None, cwd, spellings: spellings.into(), offers, pages: PAGES };
@@ -88,11 +115,28 @@ impl Opening {
                 self.state = State::Looking(search);
                 list
             }
-        })
+        };
+        Some(self.remembered(first))
     }
 
     /// The agent has answered.
     pub(crate) fn answered(&mut self, answer: Answer) -> Option<Step> {
+        if let Some(again) = self.login.done(&answer) {
+            return Some(Step::Ask(again));
+        }
+        let next = self.next(answer)?;
+        Some(self.remembered(next))
+    }
+
+    /// What is asked may have to be asked again.
+    fn remembered(&mut self, step: Step) -> Step {
+        if let Step::Ask(command) = &step {
+            self.login.asked(command);
+        }
+        step
+    }
+
+    fn next(&mut self, answer: Answer) -> Option<Step> {
         match (answer, &mut self.state) {
             (Answer::Sessions(list), State::Looking(_)) => self.listed(list),
             (Answer::SessionOpened { session, state }, State::Opening) => {
@@ -105,20 +149,33 @@ impl Opening {
                 State::Setting(settings),
             ) => {
                 settings.made(answer);
-                self.go_on()
+                self.left()
             }
+            (answer, State::Doing(doing)) => match doing.answered(answer) {
+                Done::Page(list) => Some(Step::Listed(Box::new(list))),
+                Done::Quietly => self.left(),
+            },
             _ => None,
         }
     }
 
-    /// The next setting, or the end of them.
+    /// The next setting or page, or the end of them.
     pub(crate) fn go_on(&mut self) -> Option<Step> {
-        let State::Setting(settings) = &mut self.state else { return None };
-        Some(match settings.next(self.tag) {
-            None => Step::Set(settings.session.clone()),
-            Some(Ok(command)) => Step::Ask(command),
-            Some(Err(why)) => Step::Failed(RootCause::Unsettable(why)),
-        })
+        let next = self.left()?;
+        Some(self.remembered(next))
+    }
+
+    fn left(&mut self) -> Option<Step> {
+        match &mut self.state {
+            State::Setting(settings) => Some(match settings.next(self.tag) {
+                None => Step::Set(settings.session.clone()),
+                Some(Ok(command)) => Step::Ask(command),
+                Some(Err(why)) => Step::Failed(RootCause::Unsettable(why)),
+            }),
+            State::Doing(doing) if doing.goes_on() => Some(Step::Ask(doing.request(self.tag))),
+            State::Doing(_) => Some(Step::Nowhere),
+            State::Waiting(_) | State::Looking(_) | State::Opening => None,
+        }
     }
 
     /// The agent says something about the session.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::acp::client;
 use crate::acp::session::{SessionSetup, Setting};
 use crate::acp::{ContentBlock, PermissionOutcome, RequestKey};
-use crate::conversation::{Choice, Policy};
+use crate::conversation::{Choice, Policy, Questions, Reply};
 
 /// What a run starts from: one child, one session, one prompt.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct Config {
     /// A new session or an old one.
     #[serde(default)]
     pub session: Choice,
+    /// How to log in, if need be: as in a [conversation](crate::conversation::Config::login).
+    #[serde(default)]
+    pub login: Option<String>,
     /// What to set before the prompt, in order.
     #[serde(default)]
     pub settings: Vec<Setting>,
@@ -28,6 +31,9 @@ pub struct Config {
     /// Who answers permission requests.
     #[serde(default)]
     pub policy: Policy,
+    /// Who answers its other questions: as in a [conversation](crate::conversation::Config::questions).
+    #[serde(default)]
+    pub questions: Questions,
     /// For the whole run. `None` waits for ever.
     #[serde(default)]
     pub timeout: Option<Duration>,
@@ -49,9 +55,11 @@ impl Config {
             client,
             setup,
             session: Choice::New,
+            login: None,
             settings: Vec::new(),
             prompt,
             policy: Policy::Reject,
+            questions: Questions::Decline,
             timeout: None,
             output_limit: output_limit(),
         }
@@ -70,6 +78,13 @@ pub enum Command {
         request: RequestKey,
         /// An offered option, or `cancelled`.
         outcome: PermissionOutcome,
+    },
+    /// Answer any other question. What does not fit the form is refused, and the question stays open.
+    Reply {
+        /// The key of the question, from [`Event::QuestionAsked`](super::Event::QuestionAsked).
+        request: RequestKey,
+        /// The answer.
+        reply: Reply,
     },
     /// End the child: the ladder begins at once.
     Dispose,

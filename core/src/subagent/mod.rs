@@ -10,7 +10,8 @@
 //!
 //! The result is told when the turn ends or a clock expires, before the teardown. What else fails without an answer
 //! of the agent is told when the child is gone, since how it went is part of the reason. Either way it is told exactly once. A run
-//! that goes [nowhere](Choice::Nowhere) has its result with the handshake.
+//! that goes [nowhere](Choice::Nowhere) has its result with the handshake, and one on an [errand](Errand) when that is
+//! done.
 
 mod api;
 pub mod env;
@@ -18,7 +19,8 @@ pub mod provider;
 mod run;
 
 pub use crate::conversation::{
-    Allow, By, Choice, Decision, Decisions, Event, Finished, Outcome, Policy, SessionOpened, Setting, Verdict,
+    Allow, By, Choice, Decision, Decisions, Errand, Event, Finished, Outcome, Policy, QuestionAsked,
+    QuestionDecided, Questions, Reply, SessionOpened, Setting, Verdict, Wanted,
 };
 pub use api::{Command, Config};
 pub use run::Run;

@@ -28,8 +28,20 @@ impl Machine for Run {
     type Event = Event;
 
     fn new(now: Now, config: Config) -> Self {
-        let Config { client, setup, session, settings, prompt, policy, timeout, output_limit } = config;
-        let config = conversation::Config { client, setup, session, settings, policy, output: output_limit };
+        let Config {
+            client,
+            setup,
+            session,
+            login,
+            settings,
+            prompt,
+            policy,
+            questions,
+            timeout,
+            output_limit: output,
+        } = config;
+        let config =
+            conversation::Config { client, setup, session, login, settings, policy, questions, output };
         let mut run = Self {
             conversation: Conversation::new(now, config),
             prompt,
@@ -85,6 +97,9 @@ impl Run {
             }
             Command::Answer { request, outcome } => {
                 self.conversation.command(now, conversation::Command::Answer { request, outcome })
+            }
+            Command::Reply { request, reply } => {
+                self.conversation.command(now, conversation::Command::Reply { request, reply })
             }
             Command::Dispose => {
                 self.cancelled |= !self.told;

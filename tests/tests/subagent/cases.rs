@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use agentline_core::acp::ContentBlock;
+use agentline_core::acp::session::Elicitation;
 use agentline_core::link::Rung;
 use agentline_core::problem::{AgentExit, Kind, Phase, RootCause};
 use agentline_core::subagent::provider::{Permission, Provider, Task};
-use agentline_core::subagent::{By, Command, Config, Event, Outcome, Verdict};
+use agentline_core::subagent::{By, Choice, Command, Config, Errand, Event, Outcome, Questions, Verdict};
 use agentline_core::{Exit, Group, Stderr};
 use tempfile::TempDir;
 
@@ -19,6 +20,7 @@ pub(crate) struct Case {
     provider: Provider,
     play: Play,
     cancel_grace: Duration,
+    tweak: Box<dyn FnOnce(&mut Config)>,
     check: Check,
 }
 
@@ -40,6 +42,7 @@ impl Case {
         let provider = self.provider.load(&workspace, |_| true).expect("a provider");
         let mut config = provider.plan(task, |_| true, ambient()).expect("a plan");
         config.client.timeouts.cancel = Some(self.cancel_grace);
+        (self.tweak)(&mut config);
         let seen = runtime(config, self.play);
         let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (self.check)(&seen)));
         assert!(looked.is_ok(), "{}: {seen:#?}", self.name);
@@ -75,6 +78,11 @@ impl Case {
         self
     }
 
+    fn with(mut self, tweak: impl FnOnce(&mut Config) + 'static) -> Self {
+        self.tweak = Box::new(tweak);
+        self
+    }
+
     fn check(mut self, check: impl FnOnce(&Seen) + 'static) -> Self {
         self.check = Box::new(check);
         self
@@ -105,6 +113,7 @@ fn case(name: impl Into<String>, prompt: &'static str) -> Case {
         provider,
         play: Box::new(|_| None),
         cancel_grace: CANCEL_GRACE,
+        tweak: Box::new(|_| {}),
         check: Box::new(|_| {}),
     }
 }
@@ -129,7 +138,7 @@ fn on_text(commands: &'static [Command]) -> impl FnMut(Option<&Event>) -> Option
 
 /// The whole table.
 pub(crate) fn cases() -> Vec<Case> {
-    [endings(), permissions(), cancelling(), leaving(), starting(), workspace()]
+    [endings(), permissions(), questions(), logins(), cancelling(), leaving(), starting(), workspace()]
         .into_iter()
         .flatten()
         .collect()
@@ -212,6 +221,91 @@ fn permissions() -> Vec<Case> {
         case("allow takes no rejection", "perm reject_once,reject_always", "cancelled", cancelled).allow(),
         case("allow takes no kind to come", "perm allow_some", "cancelled", cancelled).allow(),
         case("nothing to choose from is nothing chosen", "perm", "cancelled", cancelled).allow(),
+    ]
+}
+
+fn questions() -> Vec<Case> {
+    let asked = |name, prompt, who: Questions, answer: &'static str, by: By| {
+        let offers = move |config: &mut Config| {
+            config.client.capabilities.elicitation = Elicitation { form: true, url: true };
+            config.questions = who;
+        };
+        case(name, prompt).with(offers).check(move |seen| {
+            assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Completed, answer));
+            let decided = seen.events.iter().filter_map(|event| match event {
+                Event::QuestionDecided(decided) => Some(decided.by),
+                _ => None,
+            });
+            assert_eq!(decided.collect::<Vec<_>>(), [by]);
+        })
+    };
+    let given = |values: &str| Questions::Given(serde_json::from_str(values).expect("values"));
+    let (declined, accepted) = (r#"{"action":"decline"}"#, r#"{"action":"accept","content":{"n":3}}"#);
+    let reply = |reply: &'static str| {
+        move |event: Option<&Event>| match event {
+            Some(Event::QuestionAsked(asked)) => Some(Command::Reply {
+                request: asked.request,
+                reply: serde_json::from_str(reply).expect("a reply"),
+            }),
+            _ => None,
+        }
+    };
+    vec![
+        asked("a form that nobody answers is declined", "form", Questions::Decline, declined, By::Policy),
+        asked("values that were given fill it in", "form", given(r#"{"n":3,"x":"y"}"#), accepted, By::Policy),
+        asked("those that do not fit do not", "form", given(r#"{"n":"3"}"#), declined, By::Policy),
+        asked("nor do those of other fields", "form", given(r#"{"w":"a"}"#), declined, By::Policy),
+        asked(
+            "a page is agreed to by nobody but a person",
+            "page",
+            given(r#"{"n":3}"#),
+            declined,
+            By::Policy,
+        ),
+        asked("a person fills it in", "form", Questions::Ask, accepted, By::User).play(reply(accepted)),
+        asked("or does not", "form", Questions::Ask, declined, By::User).play(reply(declined)),
+        asked("a person goes to the page", "page", Questions::Ask, r#"{"action":"accept"}"#, By::User)
+            .play(reply(r#"{"action":"accept"}"#)),
+        case("an agent asks nothing that was not offered", "form; say on")
+            .check(|seen| {
+                assert_eq!(seen.finished().outcome, Outcome::Aborted);
+            })
+            .play(|event| matches!(event, Some(Event::SessionOpened(_))).then_some(Command::Cancel)),
+    ]
+}
+
+fn logins() -> Vec<Case> {
+    let login = |name, by: Option<&'static str>| {
+        case(name, "say in").flags(&["--login"]).with(move |config| config.login = by.map(Into::into))
+    };
+    let failed = |kind, phase| {
+        move |seen: &Seen| {
+            let failed = seen.finished().error.as_ref().expect("a failure");
+            assert_eq!((failed.kind(), failed.phase), (kind, phase));
+        }
+    };
+    let errand = |name, errand: Errand| {
+        case(name, "").flags(&["--login"]).with(|config| {
+            config.session = Choice::Errand(errand);
+            config.prompt.clear();
+        })
+    };
+    let done = |seen: &Seen| assert_eq!(seen.finished().outcome, Outcome::Completed);
+    vec![
+        login("an agent that wants a login is given it, and asked again", Some("l")).check(|seen| {
+            assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Completed, "in"));
+        }),
+        login("without one that is the end", None).check(move |seen| {
+            failed(Kind::NeedsLogin, Phase::Session)(seen);
+            assert_eq!(seen.finished().logins().len(), 1);
+        }),
+        login("a login that it does not offer is a wrong wish", Some("x"))
+            .check(failed(Kind::Usage, Phase::Authenticate)),
+        login("nor does it one that is a program", Some("t")).check(failed(Kind::Usage, Phase::Authenticate)),
+        errand("one can log in and do nothing else", Errand::Login("l".into())).check(done),
+        errand("and log out", Errand::Logout).check(done),
+        errand("a list that is not offered is a wrong wish", Errand::List(None))
+            .check(failed(Kind::Usage, Phase::Session)),
     ]
 }
 

@@ -2,10 +2,10 @@
 //! session-modes, session-config-options).
 
 mod capabilities;
+mod login;
 mod settings;
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -24,6 +24,7 @@ pub use capabilities::{
     McpCapabilities, OptionTypes, PromptCapabilities, SessionCapabilities, SystemPromptModes,
     SystemPromptSupport,
 };
+pub use login::{AuthMethod, TerminalLogin, Variable};
 pub use settings::{Request, Setting, Unsettable};
 
 /// The protocol version that is spoken here.
@@ -111,44 +112,6 @@ pub struct InitializeResponse {
     /// Who the agent is.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub agent_info: Option<Implementation>,
-    /// Extension data, `_meta` on the wire, as it was written.
-    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
-
-impl AuthMethod {
-    /// Whether the client runs it, as the agent's command once more.
-    #[must_use]
-    pub fn is_terminal(&self) -> bool {
-        self.kind.as_deref() == Some("terminal")
-    }
-}
-
-/// A way to log in.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
-pub struct AuthMethod {
-    /// The id that `authenticate` takes.
-    pub id: String,
-    /// The name for people.
-    #[serde(default, deserialize_with = "or_default")]
-    pub name: String,
-    /// What it is, for people.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// `terminal`: run the agent's command again, interactively. Absent or anything else: the agent does it.
-    #[serde(
-        rename = "type",
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub kind: Option<String>,
-    /// For `terminal`: arguments to append to the agent's command.
-    #[serde(default, deserialize_with = "or_null", skip_serializing_if = "Vec::is_empty")]
-    pub args: Vec<String>,
-    /// For `terminal`: variables to lay over the agent's environment.
-    #[serde(default, deserialize_with = "or_null", skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
     /// Extension data, `_meta` on the wire, as it was written.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,

@@ -1,4 +1,4 @@
-//! One question: what it is about, what can be typed, what that means.
+//! A permission request: what it is about, what can be typed, what that means.
 
 use agentline_core::acp::client::PermissionAsked;
 use agentline_core::acp::update::{ToolCallUpdate, ToolContent};
@@ -6,25 +6,18 @@ use agentline_core::acp::{
     Json, OptionKind, PermissionOption, PermissionOutcome, PermissionRequest, RequestKey,
 };
 
+use super::{Answer, Entered};
 use crate::output::{In, Notes, Paint, Tools, label, merge, plain};
 use crate::words::command_line;
 
-/// What was typed in answer.
-#[derive(Debug, Eq, PartialEq)]
-pub(crate) enum Choice {
-    Answer(PermissionOutcome),
-    /// To see all of what it is about.
-    ShowAll,
-}
-
 /// A permission request, with what is known of the call that it is about.
 #[derive(Clone)]
-pub(crate) struct Question {
+pub(crate) struct Permission {
     pub(crate) request: RequestKey,
     pub(crate) asked: PermissionRequest,
 }
 
-impl Question {
+impl Permission {
     /// `known`: what the agent said of its calls already. A question about one may hold no more than its id.
     pub(crate) fn new(asked: PermissionAsked, known: &Tools) -> Self {
         let PermissionAsked { request, mut asked } = asked;
@@ -56,12 +49,6 @@ impl Question {
             };
             notes.line(&format!("      {}", In(style, line)));
         }
-    }
-
-    /// Asks, below all that is said meanwhile.
-    pub(crate) fn put(&self, notes: &Notes) {
-        let call = format!("    {} › ", self.call());
-        notes.question(&self.choices(notes.paint()), &call);
     }
 
     /// The title and what can be chosen, one a line.
@@ -114,27 +101,35 @@ impl Question {
         keys
     }
 
-    /// What was typed, if that is an answer.
-    pub(crate) fn choice(&self, typed: &str) -> Option<Choice> {
+    /// What was typed.
+    pub(crate) fn enter(&self, typed: &str) -> Entered {
         let typed = typed.trim().to_lowercase();
         let word = match &*typed {
             "yes" => "y",
             "always" => "a",
             "no" => "n",
             "never" => "d",
-            "v" | "view" => return Some(Choice::ShowAll),
+            "v" | "view" => return Entered::ShowAll,
             other => other,
         };
-        let (_, option) = self.keys().into_iter().find(|(key, _)| key == word)?;
-        Some(Choice::Answer(match option {
-            Some(option) => PermissionOutcome::selected(&*option.option_id),
+        let Some((_, option)) = self.keys().into_iter().find(|(key, _)| key == word) else {
+            return Entered::Nothing;
+        };
+        Entered::Answer(match option {
+            Some(option) => self.answer(PermissionOutcome::selected(&*option.option_id)),
             None => self.denial(),
-        }))
+        })
     }
 
-    pub(crate) fn denial(&self) -> PermissionOutcome {
+    fn answer(&self, outcome: PermissionOutcome) -> Answer {
+        Answer::Permission(self.request, outcome)
+    }
+
+    pub(crate) fn denial(&self) -> Answer {
         let no = self.asked.first_of(&[OptionKind::RejectOnce, OptionKind::RejectAlways]);
-        no.map_or(PermissionOutcome::Cancelled, |option| PermissionOutcome::selected(&*option.option_id))
+        let outcome =
+            no.map_or(PermissionOutcome::Cancelled, |option| PermissionOutcome::selected(&*option.option_id));
+        self.answer(outcome)
     }
 }
 
@@ -262,23 +257,26 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn question(options: &[(&str, &str)], call: serde_json::Value) -> Question {
+    fn question(options: &[(&str, &str)], call: serde_json::Value) -> Permission {
         let options =
             options.iter().map(|(name, kind)| json!({"optionId": name, "name": name, "kind": kind}));
         let options: Vec<_> = options.collect();
         let asked = json!({"sessionId": "s", "toolCall": call, "options": options});
         let request = serde_json::from_value(json!(1)).unwrap();
-        Question { request, asked: serde_json::from_str(&asked.to_string()).unwrap() }
+        Permission { request, asked: serde_json::from_str(&asked.to_string()).unwrap() }
     }
 
-    fn chosen(question: &Question, typed: &str) -> Option<String> {
-        match question.choice(typed)? {
-            Choice::Answer(outcome) => Some(serde_json::to_value(&outcome).unwrap().to_string()),
-            Choice::ShowAll => Some("all".into()),
+    fn chosen(question: &Permission, typed: &str) -> Option<String> {
+        match question.enter(typed) {
+            Entered::Answer(Answer::Permission(_, outcome)) => {
+                Some(serde_json::to_value(&outcome).unwrap().to_string())
+            }
+            Entered::ShowAll => Some("all".into()),
+            Entered::Answer(Answer::Reply(..)) | Entered::Next | Entered::Nothing => None,
         }
     }
 
-    fn keys(question: &Question) -> Vec<String> {
+    fn keys(question: &Permission) -> Vec<String> {
         question.keys().into_iter().map(|(key, _)| key).collect()
     }
 
@@ -315,7 +313,8 @@ mod tests {
     #[test]
     fn one_can_always_say_no() {
         let only = question(&[("Yes", "allow_once")], json!({"toolCallId": "c"}));
-        assert_eq!(only.choice("n"), Some(Choice::Answer(PermissionOutcome::Cancelled)));
+        let no = only.answer(PermissionOutcome::Cancelled);
+        assert_eq!(only.enter("n"), Entered::Answer(no));
         assert_eq!(only.choices(Paint::default()), ["  ? c", "      y  Yes", "      n  Reject"]);
     }
 
@@ -337,8 +336,9 @@ mod tests {
         let call = || json!({"toolCallId": "c"});
         let no =
             question(&[("Never", "reject_always"), ("Yes", "allow_once"), ("No", "reject_once")], call());
-        assert_eq!(no.denial(), PermissionOutcome::selected("No"));
-        assert_eq!(question(&[("Yes", "allow_once")], call()).denial(), PermissionOutcome::Cancelled);
+        assert_eq!(no.denial(), no.answer(PermissionOutcome::selected("No")));
+        let only = question(&[("Yes", "allow_once")], call());
+        assert_eq!(only.denial(), only.answer(PermissionOutcome::Cancelled));
     }
 
     #[test]
