@@ -232,9 +232,8 @@ fn questions() -> Vec<Case> {
         };
         case(name, prompt).with(offers).check(move |seen| {
             assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Completed, answer));
-            let decided = seen.events.iter().filter_map(|event| match event {
-                Event::QuestionDecided(decided) => Some(decided.by),
-                _ => None,
+            let decided = seen.events.iter().filter_map(|event| {
+                if let Event::QuestionDecided(decided) = event { Some(decided.by) } else { None }
             });
             assert_eq!(decided.collect::<Vec<_>>(), [by]);
         })
@@ -242,12 +241,10 @@ fn questions() -> Vec<Case> {
     let given = |values: &str| Questions::Given(serde_json::from_str(values).expect("values"));
     let (declined, accepted) = (r#"{"action":"decline"}"#, r#"{"action":"accept","content":{"n":3}}"#);
     let reply = |reply: &'static str| {
-        move |event: Option<&Event>| match event {
-            Some(Event::QuestionAsked(asked)) => Some(Command::Reply {
-                request: asked.request,
-                reply: serde_json::from_str(reply).expect("a reply"),
-            }),
-            _ => None,
+        move |event: Option<&Event>| {
+            let Some(Event::QuestionAsked(asked)) = event else { return None };
+            let reply = serde_json::from_str(reply).expect("a reply");
+            Some(Command::Reply { request: asked.request, reply })
         }
     };
     vec![
