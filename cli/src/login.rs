@@ -314,7 +314,7 @@ impl Agent {
             questions,
             ..Config::new(plan::client(self.spec.clone(), timeouts, LEAVE), setup, Vec::new())
         };
-        let mut driver = Driver::<Run>::new(config)?;
+        let driver = Driver::<Run>::new(config)?;
         let mut end = Some(Command::Dispose);
         signals.on_each(driver.handle(), move |run, _| {
             // Refused when the run is over.
@@ -325,7 +325,7 @@ impl Agent {
         let mut foreign = Foreign::new(notes.clone(), &self.advice);
         let mut methods = Vec::new();
         let mut result = None;
-        while let Some(event) = driver.next() {
+        for event in driver {
             match event {
                 Event::Ready(ready) => methods = ready.auth_methods,
                 Event::Stderr(text) => foreign.write(&text),
