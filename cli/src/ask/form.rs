@@ -257,7 +257,7 @@ mod tests {
             last = match filling.enter(line) {
                 Entered::Answer(Answer::Reply(_, reply)) => serde_json::to_string(&reply).expect("JSON"),
                 Entered::Nothing => filling.nudge(),
-                other => format!("{other:?}"),
+                entered @ (Entered::Answer(_) | Entered::Next | Entered::ShowAll) => format!("{entered:?}"),
             };
         }
         last
