@@ -20,6 +20,7 @@ use crate::find;
 use crate::output::{In, News, Notes, Out, Sink, plain, printable, span, unwritten};
 use crate::prompt::usage;
 use crate::signals::{self, Ask};
+use crate::words::quote;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Hub {
@@ -101,7 +102,7 @@ fn call(args: &Call, global: Global, notes: &Notes) -> Result<ExitCode, Problem>
             }
             Event::Unexpected { .. } if global.format() == Format::Json => None,
             Event::Unexpected { why, line } => {
-                notes.line(&format!("! {why}: {}", plain(&line)));
+                notes.line(&format!("! {why}: {}", plain(&quote(&line))));
                 None
             }
             Event::Closed(closed) => match closed.cause {
@@ -177,11 +178,12 @@ impl Show<'_> {
             }
             (Format::Text, Answer::Fail(failure)) => {
                 let cross = In(self.notes.paint().bad, "✗");
-                self.notes.line(&format!("{cross} {}", plain(&failure.to_string())));
+                let said = quote(&failure.message);
+                self.notes.line(&format!("{cross} {} ({})", plain(&said), plain(failure.tag.as_str())));
             }
             (Format::Text, Answer::End(_)) if self.global.quiet => {}
             (Format::Text, Answer::End(reason)) => {
-                self.notes.line(&format!("◦ the stream has ended: {}", plain(reason)));
+                self.notes.line(&format!("◦ the stream has ended: {}", plain(&quote(reason))));
             }
         }
         match answer {

@@ -84,6 +84,7 @@ fn a2_no_child_outlives_a_sudden_death() {
     });
 }
 
+/// wake-with-full-pipe-is-silence
 #[test]
 fn b1_after_a_stop_what_lies_in_the_pipe_comes_before_the_deadline() {
     for (runtime, _) in RUNTIMES {

@@ -286,6 +286,20 @@ impl Text {
         self.busy("waiting for the agent");
     }
 
+    /// Tools of which nobody knows how they ended: they may still run.
+    fn unended(&mut self) {
+        let mut labels = self.tools.unended();
+        let more = labels.len().saturating_sub(UNENDED);
+        labels.truncate(UNENDED);
+        if more > 0 {
+            labels.push(format!("{more} more"));
+        }
+        if !labels.is_empty() {
+            let line = fold("  not ended: ", labels, " · ", self.notes.columns());
+            self.note(&In(self.paint().dim, line).to_string());
+        }
+    }
+
     fn summary(&self, finished: &Finished) -> String {
         let mut parts = Vec::new();
         match self.tools.count {
@@ -415,6 +429,7 @@ impl Screen for Text {
         self.notes.still();
         self.foreign.end();
         let paint = self.paint();
+        self.unended();
         if let Some(line) = self.odd.take() {
             let line = self.advice.masks.text(&line).into_owned();
             self.note(&In(paint.dim, line).to_string());
@@ -470,6 +485,8 @@ fn fold(head: &str, parts: impl IntoIterator<Item = String>, between: &str, colu
 
 /// Bytes of standard error that are kept until the handshake is done.
 const KEPT: usize = 4096;
+/// Tools without an end that are named.
+const UNENDED: usize = 3;
 /// Columns of a tool's label, unless it needs more.
 const LABEL: usize = 46;
 /// A shorter time is not worth a word.

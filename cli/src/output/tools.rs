@@ -120,6 +120,11 @@ impl Tools {
         Some(Ended { label: label(&call), failed, refused, why, took: since.elapsed() })
     }
 
+    /// The calls that have not ended, and may have run.
+    pub(crate) fn unended(&self) -> Vec<String> {
+        self.open.values().filter(|open| !open.refused).map(|open| label(&open.call)).collect()
+    }
+
     /// What the newest open call is about.
     pub(crate) fn newest(&self) -> Option<String> {
         self.open.values().max_by_key(|open| open.since).map(|open| label(&open.call))

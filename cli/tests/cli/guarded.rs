@@ -25,6 +25,7 @@ fn in_a_session(bench: &Bench, args: &[&str]) -> Command {
     session
 }
 
+/// child-steals-terminal
 #[test]
 fn a1_what_an_agent_runs_finds_no_terminal_and_nothing_stops() {
     for how in [&["run", "hello"][..], &["agent", "check", "--prompt", "hello"], &["chat"]] {

@@ -290,6 +290,23 @@ fn e4_with_json_the_lines_are_the_servers_own() {
 }
 
 #[test]
+fn c5_what_a_server_says_is_cut_and_loses_what_urls_carry() {
+    let said = format!("see https://me:pw@a.example/x?key=1 {}", "x".repeat(2000));
+    let end = |why: &str| json!({"stream": "end", "reason": why}).to_string();
+    for lines in [
+        vec![json!({"ok": false, "error": "not_found", "message": said}).to_string()],
+        vec![json!({"stream": "event", "data": 1}).to_string(), end(&said)],
+        vec![json!({"stream": "event", "data": 1}).to_string(), said.clone(), end("done")],
+    ] {
+        let lines: String = lines.iter().map(|line| line.clone() + "\n").collect();
+        let ended = answered(lines.leak().as_bytes(), &[]);
+        assert!(ended.err.contains("https://a.example/x"), "{ended:?}");
+        assert!(!ended.err.contains("pw@") && !ended.err.contains("key=1"), "{ended:?}");
+        assert!(ended.err.lines().all(|line| line.chars().count() < 600), "{ended:?}");
+    }
+}
+
+#[test]
 fn g10_a_silent_server_is_not_waited_for_without_end() {
     let bench = Bench::new();
     let path = bench.path("sock");

@@ -19,4 +19,5 @@ mod questions;
 mod rig;
 mod screens;
 mod shown;
+mod spoken;
 mod terminal;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use agentline_tests::driver_table::Witness;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The binary.
@@ -61,6 +61,16 @@ impl Bench {
     /// The same, and the witness is told what the agent is sent.
     pub(crate) fn tapped(&self, agent: &[&str]) -> (Vec<String>, Witness) {
         self.shell("exec 9>\"$0\"; tee /dev/fd/9 | exec \"$@\"", agent)
+    }
+
+    /// The command of an agent that answers each line with the next of these texts, whatever it was asked.
+    pub(crate) fn answering(&self, answers: &[String]) -> Vec<String> {
+        let script = "for file; do read -r line || exit 0; cat \"$file\"; done; cat >/dev/null";
+        let files = answers.iter().enumerate().map(|(at, answer)| {
+            let file = self.file(&format!("answer-{at}"), answer);
+            text(&file).to_owned()
+        });
+        ["--", "/bin/sh", "-c", script, "sh"].map(str::to_owned).into_iter().chain(files).collect()
     }
 
     fn shell(&self, script: &str, agent: &[&str]) -> (Vec<String>, Witness) {
@@ -196,6 +206,21 @@ impl Running {
         self.child.stderr.take().expect("a pipe").read_to_string(&mut err).expect("UTF-8");
         (self.child.wait().expect("it ends"), out, err)
     }
+}
+
+/// Messages of an agent, one a line.
+pub(crate) fn messages(values: &[Value]) -> String {
+    values.iter().map(|value| value.to_string() + "\n").collect()
+}
+
+/// An agent's answer to the request of that number.
+pub(crate) fn result(id: u64, result: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "result": result})
+}
+
+/// An agent's update of the session `s`.
+pub(crate) fn update(update: Value) -> Value {
+    json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}})
 }
 
 /// A text with its times replaced, since they are never the same.

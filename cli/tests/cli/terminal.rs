@@ -21,7 +21,7 @@ pub(crate) struct Terminal {
     screen: File,
     shown: Receiver<Vec<u8>>,
     model: vt100::Parser,
-    escapes: usize,
+    written: Vec<u8>,
     child: Child,
     deadline: Instant,
     _leash: Leash,
@@ -71,7 +71,7 @@ impl Terminal {
         });
         let _leash = Leash::of(&child);
         let (deadline, model) = (Instant::now() + PATIENCE, vt100::Parser::new(rows, columns, 10_000));
-        Self { keys, screen, shown, model, escapes: 0, child, deadline, _leash }
+        Self { keys, screen, shown, model, written: Vec::new(), child, deadline, _leash }
     }
 
     pub(crate) fn types(&mut self, keys: &str) {
@@ -107,7 +107,7 @@ impl Terminal {
     }
 
     fn take(&mut self, bytes: &[u8]) {
-        self.escapes += bytes.iter().filter(|byte| **byte == 0x1b).count();
+        self.written.extend_from_slice(bytes);
         self.model.process(bytes);
     }
 
@@ -130,9 +130,14 @@ impl Terminal {
         text.trim_end().to_owned() + "\n"
     }
 
+    /// All that was written to the terminal so far.
+    pub(crate) fn written(&self) -> &[u8] {
+        &self.written
+    }
+
     /// How many escape sequences the command has written.
     pub(crate) fn escapes(&self) -> usize {
-        self.escapes
+        self.written.iter().filter(|byte| **byte == 0x1b).count()
     }
 
     /// Whether anything on the screen has a colour, or is bold or dim.

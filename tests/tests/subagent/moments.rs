@@ -235,6 +235,7 @@ fn c6_an_exit_before_our_signals_is_the_cause_though_they_came_before_the_end() 
     assert_eq!((failed.agent_exit, failed.lived), (Some(AgentExit::Code(3)), Some(Duration::from_secs(7))));
 }
 
+/// where-one-message-ends
 #[test]
 fn c9_messages_between_other_things_are_set_off_from_each_other() {
     let tool = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":
