@@ -165,8 +165,12 @@ fn c3_untrusted_bytes_on_the_terminal() {
         turn[1] = messages(&[
             json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": words.evil()}}),
         ]);
-        for how in [&["run", "hi"][..], &["chat"], &["agent", "check"]] {
+        for (how, asks) in [(&["run", "hi"][..], true), (&["chat"], false), (&["agent", "check"], false)] {
             let mut terminal = Terminal::new(&mut run(how, &turn[..2]));
+            if asks {
+                terminal.until("or n, then Enter");
+                terminal.types("n\n");
+            }
             terminal.end();
             nothing_is_obeyed("a login", &terminal);
         }
