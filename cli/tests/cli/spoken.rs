@@ -116,7 +116,7 @@ impl Words<'_> {
             0 => result(id, json!({"stopReason": "end_turn"})),
             1 => result(id, json!({"stopReason": self.evil()})),
             _ => json!({"jsonrpc": "2.0", "id": id, "error": {
-                "code": -32000, "message": self.evil(), "data": {"details": self.evil(), "errors": [self.evil()]}}}),
+                "code": -32603, "message": self.evil(), "data": {"details": self.evil(), "errors": [self.evil()]}}}),
         }
     }
 }
