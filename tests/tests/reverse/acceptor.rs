@@ -294,6 +294,26 @@ fn a_late_end_ends_no_newer_turn() {
 }
 
 #[test]
+fn an_agent_that_never_answers_a_prompt_takes_no_room() {
+    let mut desk = link();
+    for n in 0..1100 {
+        desk.run([prompt(n)]);
+        desk.hear(&[&turn("s", "ended")]);
+    }
+    assert_eq!(desk.told().len(), 2200);
+}
+
+#[test]
+fn a_tag_names_one_prompt_or_new_session() {
+    let mut desk = link();
+    desk.hear(&[&announce("t")]);
+    desk.run([prompt(1), Command::NewSession { tag: Tag(2), setup: Box::default() }]);
+    let say = |tag| Command::Prompt { tag: Tag(tag), session: "t".into(), text: "go".into() };
+    assert_eq!((desk.command(say(1)), desk.command(say(2))), (Err(Refused::Busy), Err(Refused::Busy)));
+    desk.run([say(3)]);
+}
+
+#[test]
 fn a_prompt_that_cannot_be_is_refused_before_a_byte() {
     let mut desk = link();
     let say = |session: &str, text: &str| Command::Prompt {
@@ -343,7 +363,9 @@ fn a_question_is_answered_once_by_an_offered_option() {
     desk.run([choose("n")]);
     assert_eq!(desk.wrote(), ["1 n"]);
     assert_eq!(desk.command(choose("n")), Err(Refused::Unknown));
-    desk.hear(&[&question(2, "s", "c")]);
+    desk.hear(&[&turn("s", "started"), &turn("s", "ended"), &question(2, "s", "c")]);
+    let Some(Event::PermissionAsked(asked)) = desk.events.back() else { panic!("{:?}", desk.events) };
+    assert_eq!(asked.asked.tool_call.title, None, "a call of an earlier turn is another one");
     desk.run([Command::NoAnswer { request: key(&desk) }]);
     assert_eq!(desk.wrote(), ["2 error -32001"]);
 }

@@ -72,11 +72,8 @@ impl Hub {
     }
 
     fn hears_ended(&mut self) {
-        let late = match (take(&mut self.due), self.turn) {
-            (Some(true), Some(_)) | (Some(false), Some(Turn::Ours { .. })) => true,
-            (_, _) => false,
-        };
-        if !late {
+        let is_due = take(&mut self.due).is_some();
+        if !is_due || self.turn.is_none() {
             self.over();
         }
     }

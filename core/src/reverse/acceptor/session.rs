@@ -92,12 +92,8 @@ impl Session {
 
     /// The agent says `ended`. The turn that is over; `Err`: it speaks of one that was over already, and another runs.
     pub(super) fn ended(&mut self) -> Result<Option<Turn>, ()> {
-        let due = take(&mut self.due);
-        let is_late = match (due, self.turn) {
-            (Due::Surely, Some(_)) | (Due::Perhaps, Some(Turn::Ours(_))) => true,
-            (Due::Nothing | Due::Perhaps | Due::Surely, _) => false,
-        };
-        if is_late { Err(()) } else { Ok(self.end()) }
+        let is_due = take(&mut self.due) != Due::Nothing;
+        if is_due && self.turn.is_some() { Err(()) } else { Ok(self.end()) }
     }
 
     /// A prompt is answered. Whether its turn is over by that.
