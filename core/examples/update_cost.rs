@@ -100,6 +100,7 @@ fn main() {
                 policy,
                 questions: Default::default(),
                 attach: None,
+                announce: None,
                 limits,
             };
             let mut chat = Chat::new(Now::default(), config);

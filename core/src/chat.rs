@@ -14,20 +14,26 @@
 //!
 //! What happens to the agent is told as by any [`conversation`].
 
+mod hub;
+
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use crate::acp::agent::TurnKey;
 use crate::acp::session::SessionSetup;
-use crate::acp::{ContentBlock, PermissionOutcome, RequestKey, SessionId, Update, client};
+use crate::acp::{ContentBlock, PermissionOutcome, RequestKey, SessionId, StopReason, Update, client};
 use crate::attach::presence::Attachment;
 use crate::attach::server::{self, Server, Why};
 use crate::attach::{self, Injection, PromptId, Stop};
+use crate::closed::Closed;
 use crate::conversation::answer::Answer;
 use crate::conversation::turn::is_answer;
 use crate::conversation::{self, Choice, Conversation, Finished, Outcome, Policy, Questions, Reply, Setting};
 use crate::machine::{Deadline, Ids, Input, Machine, Now, Output, Outputs, Refused, soonest};
 use crate::nest::{Nest, Told};
+use crate::reverse;
+use hub::{Hub, Says};
 
 /// What a conversation starts from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,6 +59,9 @@ pub struct Config {
     pub questions: Questions,
     /// Lets others speak into it. The session's id is filled in.
     pub attach: Option<server::Config>,
+    /// Shows it to a hub that is there when the session is open. Without one it goes on as it is.
+    #[serde(default)]
+    pub announce: Option<reverse::agent::Config>,
     /// Sizes that bound the lines that wait.
     pub limits: Limits,
 }
@@ -119,7 +128,7 @@ pub enum Event {
     Begun(Box<Line>),
     /// The turn is being cancelled, and its end follows. Told once for each of the two who may wish it.
     Cancelling {
-        /// Whoever attached wishes it, and not the keyboard.
+        /// Whoever attached or the hub wishes it, and not the keyboard.
         from_outside: bool,
     },
     /// These lines were taken back, in the order they were typed. Not told when there was none.
@@ -133,6 +142,10 @@ pub enum Event {
         /// The system's error number.
         errno: i32,
     },
+    /// A hub shows the conversation from here on.
+    Shown,
+    /// No hub shows it, or none does any more. The conversation goes on without.
+    Hidden(Box<Closed<reverse::agent::Fault>>),
 }
 
 /// What is said to the agent.
@@ -154,6 +167,8 @@ pub enum Source {
     Keyboard,
     /// Whoever has attached, with that prompt.
     Outside(PromptId),
+    /// The hub, with a prompt of its own.
+    Hub(TurnKey),
 }
 
 /// A conversation that others can attach to. [The module](self) draws what it goes through.
@@ -161,6 +176,7 @@ pub enum Source {
 pub struct Chat {
     conversation: Nest<(), Conversation>,
     server: Nest<(), Server>,
+    hub: Hub,
     keyboard: Keyboard,
     lines: VecDeque<Line>,
     /// The keyboard has cancelled the turn.
@@ -186,13 +202,16 @@ impl Machine for Chat {
     type Event = Event;
 
     fn new(now: Now, config: Config) -> Self {
-        let Config { client, setup, session, login, settings, policy, questions, attach, limits } = config;
+        let Config { client, setup, session, login, settings, policy, questions, attach, announce, limits } =
+            config;
+        let hub = Hub::new(announce, setup.cwd.clone());
         let output = limits.output;
         let config =
             conversation::Config { client, setup, session, login, settings, policy, questions, output };
         let mut chat = Self {
             conversation: Nest::of((), Conversation::new(now, config)),
             server: Nest::default(),
+            hub,
             keyboard: Keyboard::Open,
             lines: VecDeque::new(),
             cancelled: false,
@@ -209,9 +228,10 @@ impl Machine for Chat {
     fn handle(&mut self, now: Now, input: Input<'_>) {
         match input {
             Input::Link(link, heard) => {
-                let of_agent = self.conversation.handle(now, link, heard);
-                if !of_agent {
-                    self.server.handle(now, link, heard);
+                let is_theirs =
+                    self.conversation.handle(now, link, heard) || self.server.handle(now, link, heard);
+                if !is_theirs {
+                    self.hub.handle(now, link, heard);
                 }
             }
             // Who attached is served, whether or not our own screen is read.
@@ -223,6 +243,7 @@ impl Machine for Chat {
         }
         self.conversation.tick(now);
         self.server.tick(now);
+        self.hub.tick(now);
         self.settle(now);
     }
 
@@ -237,7 +258,7 @@ impl Machine for Chat {
     }
 
     fn deadline(&self) -> Option<Deadline> {
-        soonest(self.conversation.deadline(), self.server.deadline())
+        soonest(soonest(self.conversation.deadline(), self.server.deadline()), self.hub.deadline())
     }
 }
 
@@ -264,6 +285,9 @@ impl Chat {
                 Told::Ended => self.end(),
             }
         }
+        while let Some(says) = self.hub.next(now, &mut self.ids, &mut self.out) {
+            self.hub_said(now, says);
+        }
     }
 
     /// Whether there was something to do.
@@ -279,6 +303,9 @@ impl Chat {
         };
         if let Some(config) = self.attach.take() {
             self.listen(now, config, &session);
+            return true;
+        }
+        if self.hub.dial(now, &session) {
             return true;
         }
         if self.keyboard == Keyboard::Ended && !self.lines.iter().any(|line| line.from == Source::Keyboard) {
@@ -302,6 +329,10 @@ impl Chat {
         if let Source::Outside(prompt) = line.from {
             // Refused when nobody waits for it any more. It was accepted all the same.
             self.tell_server(now, server::Command::Injected(prompt, Injection::Queued));
+        }
+        match line.from {
+            Source::Hub(turn) => self.hub.begun_by_hub(turn),
+            Source::Keyboard | Source::Outside(_) => self.hub.begun(now, &line.text),
         }
         self.tell_server(now, server::Command::TurnStarted);
         self.out.tell(Event::Begun(Box::new(line)));
@@ -396,19 +427,39 @@ impl Chat {
             server::Event::Listening(attachment) => self.out.tell(Event::Listening(attachment)),
             server::Event::PromptReceived { prompt, text } => self.queue(text, Source::Outside(prompt)),
             server::Event::CancelReceived => {
-                self.lines.retain(|line| line.from == Source::Keyboard);
-                let is_news = !self.is(Conversation::is_cancelling);
-                // Refused when nothing runs.
-                if self.ask(now, conversation::Command::Cancel).is_ok() && is_news {
-                    self.out.tell(Event::Cancelling { from_outside: true });
-                }
+                self.lines.retain(|line| !matches!(line.from, Source::Outside(_)));
+                self.cancel_from_outside(now);
             }
             server::Event::PresenceFailed { errno } => self.out.tell(Event::PresenceFailed { errno }),
             server::Event::Closed(why) => self.out.tell(Event::Detached(why)),
         }
     }
 
+    fn cancel_from_outside(&mut self, now: Now) {
+        let is_news = !self.is(Conversation::is_cancelling);
+        // Refused when nothing runs.
+        if self.ask(now, conversation::Command::Cancel).is_ok() && is_news {
+            self.out.tell(Event::Cancelling { from_outside: true });
+        }
+    }
+
+    fn hub_said(&mut self, now: Now, says: Says) {
+        match says {
+            Says::Prompt(turn, _) if self.is_leaving() => self.hub.turn_away(now, turn),
+            Says::Prompt(turn, text) => self.queue(text, Source::Hub(turn)),
+            Says::Cancel => self.cancel_from_outside(now),
+            Says::Answer(request, outcome) => {
+                // Refused when the terminal was first, or the question is moot.
+                let _ = self.ask(now, conversation::Command::Answer { request, outcome });
+            }
+            Says::Shown => self.out.tell(Event::Shown),
+            Says::Closed(closed) => self.out.tell(Event::Hidden(closed)),
+            Says::Over => self.end(),
+        }
+    }
+
     fn said(&mut self, now: Now, event: conversation::Event) {
+        self.hub.said(now, &event);
         if let conversation::Event::Text(text) = &event {
             if is_answer(text) {
                 self.answer.add(&text.text, text.message.as_ref());
@@ -423,6 +474,7 @@ impl Chat {
             self.tell_server(now, outside(finished, answer));
         } else if let conversation::Event::Closed(_) = &event {
             self.tell_server(now, server::Command::Shutdown);
+            self.hub.leave(now);
             self.serve(now);
         }
         self.out.tell(Event::Said(event));
@@ -442,9 +494,13 @@ impl Chat {
         let lines = std::mem::take(&mut self.lines);
         let were_any = !lines.is_empty();
         for line in lines {
-            if let Source::Outside(prompt) = line.from {
-                let why = "the session is leaving; nothing was delivered".to_owned();
-                self.tell_server(now, server::Command::Injected(prompt, Injection::Failed(why)));
+            match line.from {
+                Source::Outside(prompt) => {
+                    let why = "the session is leaving; nothing was delivered".to_owned();
+                    self.tell_server(now, server::Command::Injected(prompt, Injection::Failed(why)));
+                }
+                Source::Hub(turn) => self.hub.turn_away(now, turn),
+                Source::Keyboard => {}
             }
         }
         were_any
@@ -456,7 +512,7 @@ impl Chat {
     }
 
     fn end(&mut self) {
-        if self.conversation.is_empty() && self.server.is_empty() {
+        if self.conversation.is_empty() && self.server.is_empty() && self.hub.is_empty() {
             self.out.end();
         }
     }
@@ -464,19 +520,28 @@ impl Chat {
 
 /// How a turn ended, for those who attached.
 fn outside(finished: &Finished, answer: String) -> server::Command {
-    let stop = match (finished.outcome, finished.stop_reason.as_deref()) {
-        (Outcome::Aborted | Outcome::Rejected, _) => {
-            return server::Command::TurnEnded(attach::Turn::cancelled());
-        }
-        (Outcome::Completed, _) => Stop::EndTurn,
-        (Outcome::Refusal, _) => Stop::Refusal,
-        (Outcome::MaxTokens, _) => Stop::MaxTokens,
-        (Outcome::Error, Some("max_turn_requests")) => Stop::MaxTurnRequests,
-        (Outcome::Error, _) => {
-            let why = finished.error.as_ref();
-            let why = why.map_or_else(|| "the turn failed".to_owned(), ToString::to_string);
-            return server::Command::TurnFailed { why, answer: Some(answer) };
-        }
+    let stop = match stop(finished) {
+        Ok(StopReason::Cancelled) => return server::Command::TurnEnded(attach::Turn::cancelled()),
+        Ok(StopReason::Refusal) => Stop::Refusal,
+        Ok(StopReason::MaxTokens) => Stop::MaxTokens,
+        Ok(StopReason::MaxTurnRequests) => Stop::MaxTurnRequests,
+        Ok(StopReason::EndTurn | StopReason::Other(_)) => Stop::EndTurn,
+        Err(why) => return server::Command::TurnFailed { why, answer: Some(answer) },
     };
     server::Command::TurnEnded(attach::Turn::ended(stop, Some(answer)))
+}
+
+/// How a turn ended, for others than the one who sits here; or why it failed.
+fn stop(finished: &Finished) -> Result<StopReason, String> {
+    match (finished.outcome, finished.stop_reason.as_deref()) {
+        (Outcome::Aborted | Outcome::Rejected, _) => Ok(StopReason::Cancelled),
+        (Outcome::Completed, _) => Ok(StopReason::EndTurn),
+        (Outcome::Refusal, _) => Ok(StopReason::Refusal),
+        (Outcome::MaxTokens, _) => Ok(StopReason::MaxTokens),
+        (Outcome::Error, Some("max_turn_requests")) => Ok(StopReason::MaxTurnRequests),
+        (Outcome::Error, _) => {
+            let why = finished.error.as_ref();
+            Err(why.map_or_else(|| "the turn failed".to_owned(), ToString::to_string))
+        }
+    }
 }

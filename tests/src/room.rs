@@ -16,14 +16,16 @@ use agentline_core::acp::{
 };
 use agentline_core::attach::{Answer, Caller, Failure, caller, client as visitor};
 use agentline_core::chat::{Chat, Command, Config, Event, Limits, Source};
+use agentline_core::reverse::acceptor::{self, Acceptor};
+use agentline_core::reverse::{self, Capabilities};
 use agentline_core::rpc::{RpcError, code};
 use agentline_core::subagent::{self, Choice, Finished, Policy, Questions, Setting};
-use agentline_core::{Machine, Now, Open, SpawnSpec, Stderr, Tag};
+use agentline_core::{Address, Machine, Now, Open, SpawnSpec, Stderr, Tag};
 
 use crate::attach::{self, RECORD, TOKEN_FILE};
 use crate::dice::Dice;
 use crate::invariants::{Checked, Checks};
-use crate::world::{Faults, Handle, Node, World};
+use crate::world::{Faults, Handle, Node, Stream, World};
 
 /// A world with one conversation in it.
 pub struct Room<'d> {
@@ -65,8 +67,34 @@ impl<'d> Room<'d> {
         Self::of(dice, faults, config(policy, open))
     }
 
-    fn of(dice: Dice<'d>, faults: Faults, config: Config) -> Self {
+    /// A conversation in a world with a hub in it, who hears its link.
+    #[must_use]
+    pub fn shown(
+        dice: Dice<'d>,
+        faults: Faults,
+        policy: Policy,
+        hub: impl FnMut(Now, acceptor::Event, &mut Vec<acceptor::Command>) + 'static,
+    ) -> (Self, Handle<Acceptor>) {
         let mut world = World::new(dice, faults);
+        let (here, there) = world.stream();
+        let capabilities = Capabilities { prompt: true, cancel: true, new_session: false };
+        let announce = reverse::agent::Config {
+            open: Open::Given(0),
+            capabilities,
+            ..reverse::agent::Config::connect(Address("/".into()), "my-agent")
+        };
+        let door = acceptor::Config { open: Some(Open::Given(0)), ..acceptor::Config::taken() };
+        let machine = Checked::around(Acceptor::new(world.now(), door), Checks::default());
+        let hub = world.add_with_given(Node::new(machine, hub), there);
+        let config = Config { announce: Some(announce), ..config(policy, true) };
+        (Self::in_world(world, config, Some(here)), hub)
+    }
+
+    fn of(dice: Dice<'d>, faults: Faults, config: Config) -> Self {
+        Self::in_world(World::new(dice, faults), config, None)
+    }
+
+    fn in_world(mut world: World<'d>, config: Config, given: Option<Stream>) -> Self {
         world.program("agent", |now, _: &SpawnSpec| {
             let mut script = Script::default();
             let machine = Checked::around(Agent::new(now, agent()), Checks::default());
@@ -76,9 +104,13 @@ impl<'d> Room<'d> {
         let told = Rc::new(RefCell::new(Told::default()));
         let hears = Rc::clone(&told);
         let machine = Checked::around(Chat::new(world.now(), config), Checks::default());
-        let chat = world.add(Node::new(machine, move |_: Now, event, _: &mut Vec<Command>| {
+        let node = Node::new(machine, move |_: Now, event, _: &mut Vec<Command>| {
             hears.borrow_mut().hear(event);
-        }));
+        });
+        let chat = match given {
+            Some(given) => world.add_with_given(node, given),
+            None => world.add(node),
+        };
         Self { world, chat, told }
     }
 
@@ -204,6 +236,8 @@ impl Told {
             Event::Listening(attachment) => format!("listening at {}", attachment.attach_socket),
             Event::Detached(why) => format!("detached: {why:?}"),
             Event::PresenceFailed { .. } => "no presence".to_owned(),
+            Event::Shown => "shown".to_owned(),
+            Event::Hidden(closed) => format!("hidden: {}", closed.cause),
         };
         self.news.push(news);
     }
@@ -433,44 +467,100 @@ fn ask(tag: Tag, turn: TurnKey, title: &str) -> agent::Command {
 ///
 /// That does not hold.
 pub fn faulty(data: &[u8]) {
-    const WORDS: [&str; 8] =
-        ["say so", "hang", "ask me", "tool so", "fail", "deaf", "break it", "stop refusal"];
     let mut dice = Dice::new(data);
     let policy = *dice.pick(&[Policy::Reject, Policy::Ask]);
-    let typed: Vec<(Duration, String)> =
-        (0..dice.below(5)).map(|n| (dice.pause(), format!("{} {n}", dice.pick(&WORDS)))).collect();
-    let said: Vec<String> = (0..dice.below(4)).map(|n| format!("{} out {n}", dice.pick(&WORDS))).collect();
-    let cancels: Vec<Duration> = (0..dice.below(4)).map(|_| dice.pause() * 3).collect();
-    let end = dice.pick(&[Command::Finish, Command::Shutdown]).clone();
-    let mut room = Room::new(dice, Faults { jump: false, ..Faults::ALL }, policy, true);
+    let moves = Moves::of(&mut dice);
+    moves.play(Room::new(dice, Faults { jump: false, ..Faults::ALL }, policy, true));
+}
 
-    for (at, text) in &typed {
-        room.world.command_in(*at, room.chat, Command::Say(text.clone()));
-    }
-    for at in cancels {
-        room.world.command_in(at, room.chat, Command::Cancel);
-    }
-    let callers: Vec<_> = said.iter().map(|text| room.caller(text)).collect();
-    // What hangs is cancelled once in a while, so that a conversation that finishes comes to its end.
-    for n in 1..40 {
-        room.world.command_in(MINUTE * n, room.chat, Command::Cancel);
-    }
-    room.world.command_in(MINUTE * 30, room.chat, end);
-    room.world.command_in(MINUTE * 60, room.chat, Command::Shutdown);
-    room.world.run();
+/// The same with a hub, who prompts, cancels and answers as well.
+///
+/// # Panics
+///
+/// That does not hold.
+#[expect(clippy::wildcard_enum_match_arm, reason = "an application looks for the few events that it acts on")]
+pub fn faulty_and_shown(data: &[u8]) {
+    let mut dice = Dice::new(data);
+    let policy = *dice.pick(&[Policy::Reject, Policy::Ask]);
+    let (cancels, answers) = (dice.once_in(3), dice.below(3));
+    let mut prompts: Vec<String> =
+        (0..dice.below(4)).map(|n| format!("{} hub {n}", dice.pick(&WORDS))).collect();
+    let hub = move |_, event, say: &mut Vec<acceptor::Command>| {
+        use acceptor::{Command, Event};
+        let mut prompt = |session| {
+            let text = prompts.pop();
+            text.map(|text| Command::Prompt { tag: Tag(prompts.len() as u64), session, text })
+        };
+        match event {
+            Event::Hello(_) => say.push(Command::Accept),
+            Event::Announced(announced) => say.extend(prompt(announced.session)),
+            Event::TurnStarted(session, _) if cancels => say.push(Command::Cancel { session }),
+            Event::TurnEnded(ended) => say.extend(prompt(ended.session)),
+            Event::PermissionAsked(asked) if answers > 0 => {
+                let outcome = if answers == 1 {
+                    PermissionOutcome::selected("yes")
+                } else {
+                    PermissionOutcome::Cancelled
+                };
+                say.push(Command::Answer { request: asked.request, outcome });
+            }
+            _ => {}
+        }
+    };
+    let moves = Moves::of(&mut dice);
+    let (mut room, hub) = Room::shown(dice, Faults { jump: false, ..Faults::ALL }, policy, hub);
+    room.world.command_in(MINUTE * 61, hub, acceptor::Command::Leave);
+    moves.play(room);
+}
 
-    assert!(room.world.is_over(room.chat), "the conversation is not over");
-    assert_eq!((room.closed(), room.world.processes()), (1, 0), "somebody is left behind");
-    let (begun, finished) = (room.begun(), room.finished().len());
-    assert!(finished == begun.len() || finished == begun.len() + 1, "{begun:?}: {finished} ends");
-    for (handle, heard) in &callers {
-        assert!(room.world.is_over(*handle));
-        let heard = heard.borrow();
-        assert_eq!((heard.asked, heard.closed), (heard.answers.len(), 1), "{heard:?}");
+/// What happens in a faulty room.
+struct Moves {
+    typed: Vec<(Duration, String)>,
+    said: Vec<String>,
+    cancels: Vec<Duration>,
+    end: Command,
+}
+
+impl Moves {
+    fn of(dice: &mut Dice<'_>) -> Self {
+        Self {
+            typed: (0..dice.below(5)).map(|n| (dice.pause(), format!("{} {n}", dice.pick(&WORDS)))).collect(),
+            said: (0..dice.below(4)).map(|n| format!("{} out {n}", dice.pick(&WORDS))).collect(),
+            cancels: (0..dice.below(4)).map(|_| dice.pause() * 3).collect(),
+            end: dice.pick(&[Command::Finish, Command::Shutdown]).clone(),
+        }
     }
-    let mut once: Vec<&String> = begun.iter().map(|(text, _)| text).collect();
-    once.sort_unstable();
-    assert!(once.windows(2).all(|two| two[0] != two[1]), "{once:?}");
+
+    fn play(self, mut room: Room<'_>) {
+        let Self { typed, said, cancels, end } = self;
+        for (at, text) in &typed {
+            room.world.command_in(*at, room.chat, Command::Say(text.clone()));
+        }
+        for at in cancels {
+            room.world.command_in(at, room.chat, Command::Cancel);
+        }
+        let callers: Vec<_> = said.iter().map(|text| room.caller(text)).collect();
+        // What hangs is cancelled once in a while, so that a conversation that finishes comes to its end.
+        for n in 1..40 {
+            room.world.command_in(MINUTE * n, room.chat, Command::Cancel);
+        }
+        room.world.command_in(MINUTE * 30, room.chat, end);
+        room.world.command_in(MINUTE * 60, room.chat, Command::Shutdown);
+        room.world.run();
+
+        assert!(room.world.is_over(room.chat), "the conversation is not over");
+        assert_eq!((room.closed(), room.world.processes()), (1, 0), "somebody is left behind");
+        let (begun, finished) = (room.begun(), room.finished().len());
+        assert!(finished == begun.len() || finished == begun.len() + 1, "{begun:?}: {finished} ends");
+        for (handle, heard) in &callers {
+            assert!(room.world.is_over(*handle));
+            let heard = heard.borrow();
+            assert_eq!((heard.asked, heard.closed), (heard.answers.len(), 1), "{heard:?}");
+        }
+        let mut once: Vec<&String> = begun.iter().map(|(text, _)| text).collect();
+        once.sort_unstable();
+        assert!(once.windows(2).all(|two| two[0] != two[1]), "{once:?}");
+    }
 }
 
 fn config(policy: Policy, open: bool) -> Config {
@@ -485,8 +575,10 @@ fn config(policy: Policy, open: bool) -> Config {
         policy,
         questions: Questions::Decline,
         attach: open.then(attach::config),
+        announce: None,
         limits: Limits { lines: 3, ..Limits::default() },
     }
 }
 
+const WORDS: [&str; 8] = ["say so", "hang", "ask me", "tool so", "fail", "deaf", "break it", "stop refusal"];
 const MINUTE: Duration = Duration::from_secs(60);

@@ -1,5 +1,6 @@
 //! `agentline chat`: talk to an agent, and let others speak into it.
 
+mod announce;
 mod desk;
 mod editor;
 mod history;
@@ -38,6 +39,7 @@ use crate::plan::{self, Spawn};
 use crate::prompt;
 use crate::signals::{Ask, Signals};
 use crate::trace::Trace;
+use announce::Announced;
 use desk::{Desk, Typed};
 use history::History;
 use keyboard::Keyboard;
@@ -61,6 +63,12 @@ pub(crate) struct Args {
     /// Let others speak into the session [default: if AGENTICA_ATTACH_ENABLED is 1]
     #[arg(long)]
     attachable: bool,
+    /// Show the conversation to a hub that runs, which may speak into it and answer its questions
+    #[arg(long)]
+    announce: bool,
+    /// With --announce: as the agent of that id [default: the agent's own]
+    #[arg(long = "as", value_name = "ID", requires = "announce")]
+    as_agent: Option<String>,
     #[command(flatten)]
     consent: Consent,
     #[command(flatten)]
@@ -106,6 +114,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
     start.mask(&masks);
 
     let attach = host::attach(args.attachable, &start.cwd)?;
+    let announced = args.announce.then(|| Announced::new(args.as_agent.as_deref(), &start));
     let timeouts = Timeouts {
         initialize: Some(args.init_timeout),
         silence: args.idle_timeout,
@@ -121,6 +130,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         policy: plan::policy(args.consent.permission),
         questions,
         attach,
+        announce: announced.as_ref().map(Announced::config).transpose()?,
         limits: Limits::default(),
     };
     let recording = trace.is_some().then(|| Recording {
@@ -167,6 +177,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
             (false, _) => None,
         },
         patient: is_terminal,
+        announced: announced.filter(|_| !global.quiet),
         start: Some(start),
         trace,
         began: Instant::now(),
@@ -197,6 +208,8 @@ struct Talk {
     keys: Option<&'static str>,
     /// A person has seen what went wrong; a script wants to know of any.
     patient: bool,
+    /// As whom a hub is to show it, if that is to be said.
+    announced: Option<Announced>,
     /// Until it is shown.
     start: Option<Start>,
     trace: Option<Trace>,
@@ -300,7 +313,14 @@ impl Talk {
                 let error = io::Error::from_raw_os_error(errno);
                 self.notes.line(&format!("! others may not find this session: {error}"));
             }
+            Event::Shown => self.of_hub(|announced| Some(announced.shown())),
+            Event::Hidden(closed) => self.of_hub(|announced| announced.hidden(&closed)),
         }
+    }
+
+    fn of_hub(&self, says: impl FnOnce(&Announced) -> Option<String>) {
+        let said = self.announced.as_ref().and_then(says);
+        said.iter().flat_map(|said| said.lines()).for_each(|line| self.notes.line(line));
     }
 
     fn said(&mut self, event: subagent::Event, chat: &Driver<Tap<Chat>>) {

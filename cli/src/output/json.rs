@@ -185,6 +185,7 @@ impl Screen for Json {
         let from = match line.from {
             chat::Source::Keyboard => "keyboard",
             chat::Source::Outside(_) => "outside",
+            chat::Source::Hub(_) => "hub",
         };
         self.line(&Line::Prompt { from, text: &line.text });
     }

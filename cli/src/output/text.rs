@@ -391,6 +391,7 @@ impl Screen for Text {
         let dim = self.paint().dim;
         let (mark, from) = match line.from {
             Source::Outside(_) => ("»", In(dim, " (from outside)").to_string()),
+            Source::Hub(_) => ("»", In(dim, " (from the hub)").to_string()),
             // It was seen when it was typed, and may be far above by now, or was never left on the screen.
             Source::Keyboard if line.waited || self.notes.page().is_some() => ("›", String::new()),
             Source::Keyboard => return self.busy("waiting for the agent"),

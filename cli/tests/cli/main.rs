@@ -1,6 +1,7 @@
 //! The real binary: what it prints, how it ends, and that nothing is left behind.
 
 mod agents;
+mod announce;
 mod arguments;
 mod asking;
 mod attach;

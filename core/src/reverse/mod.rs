@@ -61,6 +61,8 @@
 //! * A stop reason that nobody knows is told as it is. A missing one is an ordinary end, as there.
 //! * A decision of the terminal's that came before its question is forgotten when the turn ends: agents count their calls
 //!   anew in each.
+//! * A hub that leaves has no answer. BotBus answers `cancelled`, and its agents see the end of the link only: a question
+//!   that stands in a terminal is not a hub's to cancel because the hub ends. Who wants it cancelled says so before.
 //! * Announced names have an end, and so have unsent bytes.
 //!
 //! # Not supported, and why

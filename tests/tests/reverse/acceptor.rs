@@ -523,11 +523,11 @@ fn a_link_that_is_lost_ends_questions_turns_and_requests_in_this_order() {
 }
 
 #[test]
-fn who_leaves_answers_what_is_open_and_is_done() {
+fn who_leaves_has_no_answer_to_what_is_open() {
     let mut desk = link();
     desk.hear(&[&turn("s", "started"), &question(1, "s", "c")]);
     desk.run([Command::Leave]);
-    assert_eq!(desk.wrote(), ["1 cancelled"]);
+    assert_eq!(desk.wrote(), ["1 error -32001"], "the terminal goes on asking");
     desk.heard(LinkId::FIRST, Heard::Eof);
     assert_eq!(
         desk.told(),

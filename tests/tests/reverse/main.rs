@@ -5,6 +5,7 @@
 
 mod acceptor;
 mod agent;
+mod chat;
 mod cuts;
 mod model;
 mod source;

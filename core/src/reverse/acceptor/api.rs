@@ -87,7 +87,7 @@ pub enum Command {
         /// Its key, from [`Event::PermissionAsked`].
         request: RequestKey,
     },
-    /// Leave: open questions are answered `cancelled`, what is unsent is sent.
+    /// Leave: open questions are left to the terminal, what is unsent is sent.
     Leave,
 }
 

@@ -180,10 +180,9 @@ impl Role for Acceptor {
     fn parting(&mut self, _: Now, cause: &Cause<Fault>) {
         let left = matches!(cause, Cause::Left);
         let failure = || if left { Failure::Shutdown } else { Failure::Disconnected };
-        let answer = if left { Ok(PermissionOutcome::Cancelled) } else { Err(no_answer()) };
         let sessions: Vec<SessionId> = self.sessions.keys().cloned().collect();
         for session in &sessions {
-            self.settle_question(session, &answer, Some(Settled::Lost));
+            self.settle_question(session, &Err(no_answer()), Some(Settled::Lost));
         }
         for session in sessions {
             let turn = self.sessions.get_mut(&session).and_then(Session::end);
