@@ -183,11 +183,9 @@ fn remove(id: &str) -> Result<String, Problem> {
         return Err(if is_here { problem.hint(format!("agentline agent disable {id}")) } else { problem });
     }
     carry_out(&store)?;
-    let mut settings = found.discovery.settings.clone();
     let is_gone = || find::look(None).map(|found| found.report.agents.iter().all(|agent| agent.id != id));
-    if settings.default_agent.as_deref() == Some(id) && is_gone()? {
-        settings.default_agent = None;
-        keep(&settings, &found)?;
+    if found.discovery.settings.default_agent.as_deref() == Some(id) && is_gone()? {
+        find::change_settings(folders, |settings| settings.default_agent = None)?;
         return Ok(format!("{id} is removed, and is the default no more: the demo agent is"));
     }
     Ok(format!("{id} is removed"))
@@ -196,21 +194,15 @@ fn remove(id: &str) -> Result<String, Problem> {
 fn enable(id: &str, on: bool) -> Result<String, Problem> {
     let found = find::look(None)?;
     let id = known(&found, id)?;
-    let mut settings = found.discovery.settings.clone();
     let word = if on { "on" } else { "off" };
-    if !settings.enable(&id, on) {
-        return Ok(format!("{id} is {word} already"));
-    }
-    keep(&settings, &found)?;
-    Ok(format!("{id} is {word}"))
+    let changed = find::change_settings(&found.discovery.folders, |settings| settings.enable(&id, on))?;
+    Ok(if changed { format!("{id} is {word}") } else { format!("{id} is {word} already") })
 }
 
 fn choose(id: &str) -> Result<String, Problem> {
     let found = find::look(None)?;
     let id = if id == DEMO { DEMO.into() } else { found.startable(id)?.id.clone() };
-    let mut settings = found.discovery.settings.clone();
-    settings.default_agent = Some(id.clone());
-    keep(&settings, &found)?;
+    find::change_settings(&found.discovery.folders, |settings| settings.default_agent = Some(id.clone()))?;
     Ok(format!("{id} runs when no agent is named"))
 }
 
@@ -235,15 +227,16 @@ fn chosen(format: Format) -> Result<ExitCode, Problem> {
 fn remember(id: &str, names: &[String]) -> Result<String, Problem> {
     let found = find::look(None)?;
     let id = known(&found, id)?;
-    let mut settings = found.discovery.settings.clone();
-    for name in names {
-        settings.remember_env(&id, name).map_err(|error| {
-            let name = name.split('=').next().filter(|name| !name.is_empty()).unwrap_or("API_KEY");
-            usage(format!("{error}, and only the name is kept"))
-                .hint(format!("agentline agent set {id} --env {name}"))
-        })?;
-    }
-    keep(&settings, &found)?;
+    let remember = |settings: &mut Settings| {
+        names.iter().try_for_each(|name| {
+            settings.remember_env(&id, name).map(drop).map_err(|error| {
+                let name = name.split('=').next().filter(|name| !name.is_empty()).unwrap_or("API_KEY");
+                usage(format!("{error}, and only the name is kept"))
+                    .hint(format!("agentline agent set {id} --env {name}"))
+            })
+        })
+    };
+    find::change_settings(&found.discovery.folders, remember)??;
     Ok(format!(
         "{id} gets {} where it is started by its id alone, as agent check does; run wants -e",
         names.join(", ")
@@ -258,10 +251,6 @@ fn known(found: &Found, id: &str) -> Result<String, Problem> {
         Err(_) if entries.iter().any(|entry| entry.id == id) => Ok(id.into()),
         Err(problem) => Err(problem),
     }
-}
-
-fn keep(settings: &Settings, found: &Found) -> Result<(), Problem> {
-    carry_out(&settings.store(&found.discovery.folders))
 }
 
 fn carry_out(store: &Store) -> Result<(), Problem> {

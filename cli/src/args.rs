@@ -79,9 +79,24 @@ pub(crate) enum Verb {
     /// Speak into a session that runs in another terminal
     #[command(subcommand)]
     Attach(crate::attach::Attach),
-    /// Talk to a server of the control protocol, such as a Galley
+    /// The process that has all sessions of this machine; any other server of its protocol
+    #[command(after_help = "Example: agentline hub")]
+    Hub(Box<crate::hub::Hub>),
+    /// Sessions that outlive a command, from any terminal
+    #[command(hide = true, alias = "sessions", after_help = "Example: agentline session")]
+    Session(Box<crate::session::Sessions>),
+    /// Questions of all sessions: what waits, and the answers
+    #[command(hide = true, alias = "approvals", after_help = "Example: agentline approval")]
+    Approval(Box<crate::approval::Approvals>),
+    /// Allow what a session asks: short for `approval allow`
+    #[command(hide = true, after_help = "Example: agentline approve a7")]
+    Approve(Box<crate::approval::Approve>),
+    /// Deny what a session asks: short for `approval deny`
+    #[command(hide = true, after_help = "Example: agentline deny a7")]
+    Deny(Box<crate::approval::Deny>),
+    /// Other machines, whose hubs are spoken to by `--host`
     #[command(subcommand)]
-    Hub(crate::hub::Hub),
+    Host(crate::hub::HostVerb),
     /// Be a scripted agent on stdin and stdout
     DemoAgent(DemoAgent),
     /// A scripted Galley runner, for trying out hosts
@@ -458,7 +473,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn pair(text: &str) -> Result<(String, String), &'static str> {
+/// `OPTION=VALUE`.
+pub(crate) fn pair(text: &str) -> Result<(String, String), &'static str> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         Some(_) | None => Err("expected OPTION=VALUE"),

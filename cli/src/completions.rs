@@ -2,14 +2,18 @@
 //! moment.
 
 use std::io;
+use std::time::Duration;
 
+use agentline_core::hub::api::{ApprovalsList, Method, SessionsList};
 use clap::CommandFactory;
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, CompletionCandidate, Shell};
+use serde::de::DeserializeOwned;
 
 use crate::args::Cli;
 use crate::attach::Peers;
 use crate::find;
+use crate::hub::Link;
 use crate::output::plain;
 use crate::plan::DEMO;
 
@@ -40,7 +44,32 @@ pub(crate) fn peers() -> Vec<CompletionCandidate> {
     let Ok(peers) = Peers::look() else { return Vec::new() };
     let alive = peers.iter().filter(|peer| peer.alive);
     let words = alive.flat_map(|peer| [candidate(peer.name, peer.cwd), candidate(peer.peer_id, peer.cwd)]);
-    words.filter(|word| word.get_value().to_str().is_some_and(is_harmless)).collect()
+    words.filter(is_word).collect()
+}
+
+/// The sessions of the hub, if one runs and answers at once.
+pub(crate) fn sessions() -> Vec<CompletionCandidate> {
+    let rows = ask(&SessionsList::default()).unwrap_or_default();
+    let words = rows.iter().flat_map(|row| [Some(&row.id), row.name.as_ref()].map(|word| (word, &row.title)));
+    words.filter_map(|(word, title)| Some(candidate(word?, title))).filter(is_word).collect()
+}
+
+/// The questions that are open.
+pub(crate) fn approvals() -> Vec<CompletionCandidate> {
+    let rows = ask(&ApprovalsList::default()).unwrap_or_default();
+    rows.iter().map(|row| candidate(&row.approval_id, &row.title)).filter(is_word).collect()
+}
+
+fn ask<M: Method>(method: &M) -> Option<M::Result>
+where
+    M::Result: DeserializeOwned,
+{
+    let folders = find::folders().ok()?;
+    Link::own(&folders).ok()??.patient(Some(MOMENT)).ok()?.ask(method).ok()
+}
+
+fn is_word(candidate: &CompletionCandidate) -> bool {
+    candidate.get_value().to_str().is_some_and(is_harmless)
 }
 
 fn candidate(word: &str, about: &str) -> CompletionCandidate {
@@ -52,6 +81,8 @@ fn is_harmless(word: &str) -> bool {
     !word.starts_with('-') && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
+/// Longer than that nobody waits at the tab key.
+const MOMENT: Duration = Duration::from_millis(200);
 const PROGRAM: &str = "agentline";
 /// The variable by which a script says which shell calls.
 const CALLED_BY: &str = "AGENTLINE_COMPLETE";

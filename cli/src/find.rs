@@ -1,13 +1,15 @@
 //! Which agents are here, and which of them is meant.
 
 use std::ffi::OsString;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::words::{Kind, Language, Phase, Problem, command_line};
 use agentline_core::discovery::{
     self, Discovery, Folders, Launch, Registry, Report, Settings, Skip, Unfound,
 };
-use agentline_os::file;
+use agentline_os::{Lock, file};
 
 use crate::adapters::{self, Adapter};
 use crate::nearest;
@@ -173,6 +175,28 @@ pub(crate) fn read_settings(path: &Path) -> Result<Settings, Problem> {
         }
     }
 }
+
+/// Changes the settings as they are on disk. Nobody else changes them meanwhile.
+pub(crate) fn change_settings<T>(
+    folders: &Folders,
+    change: impl FnOnce(&mut Settings) -> T,
+) -> Result<T, Problem> {
+    let locked = folders.settings_lock();
+    let written =
+        |why: String| trouble(&format!("cannot write {}: {why}", folders.settings().display()), None);
+    let folder = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folders.config.path);
+    folder.map_err(|error| written(error.to_string()))?;
+    let lock = Lock::wait(&locked, PATIENCE).map_err(|error| written(error.to_string()))?;
+    let _lock = lock.ok_or_else(|| written(format!("somebody has held {} for 5 s", locked.display())))?;
+    let mut settings = read_settings(&folders.settings())?;
+    let changed = change(&mut settings);
+    agentline_os::store::carry_out(&settings.store(folders))
+        .map_err(|errno| written(std::io::Error::from(errno).to_string()))?;
+    Ok(changed)
+}
+
+/// How long somebody else may take to change the settings.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 fn read_registry(path: &Path) -> Result<Registry, Problem> {
     let bytes = crate::prompt::read("--registry", path, discovery::Limits::default().registry)?;

@@ -2,6 +2,7 @@
 
 mod adapters;
 mod agents;
+mod approval;
 mod args;
 mod ask;
 mod attach;
@@ -23,6 +24,7 @@ mod plan;
 mod prompt;
 mod run;
 mod scratch;
+mod session;
 mod show;
 mod signals;
 mod trace;
@@ -70,7 +72,12 @@ fn obey() -> ExitCode {
         Verb::Login(args) => login::run(args, cli.global, &notes),
         Verb::Logout(args) => login::out(args, cli.global, &notes),
         Verb::Attach(verb) => attach::run(verb, cli.global, &notes),
-        Verb::Hub(verb) => hub::run(verb, cli.global, &notes),
+        Verb::Hub(args) => hub::run(args, cli.global, &notes),
+        Verb::Session(args) => session::run(args, cli.global, &notes),
+        Verb::Approval(args) => approval::run(args, cli.global, &notes),
+        Verb::Approve(args) => approval::approve(args, cli.global, &notes),
+        Verb::Deny(args) => approval::deny(args, cli.global, &notes),
+        Verb::Host(verb) => hub::hosts(verb, cli.global, &notes),
         Verb::DemoAgent(args) => demo::serve(args),
         Verb::DemoRunner(args) => demo::runner::serve(args, &notes),
         Verb::Guardian => guard::serve(),

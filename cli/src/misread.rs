@@ -323,7 +323,7 @@ impl<'a> Misread<'a> {
 fn alias(word: &str) -> Option<&'static [&'static str]> {
     Some(match word {
         "list" | "ls" | "ps" | "agents" => &["agent", "list"],
-        "sessions" | "peers" => &["attach", "list"],
+        "peers" => &["attach", "list"],
         "exec" | "ask" | "prompt" | "start" => &["run"],
         "test" | "doctor" | "verify" | "login" => &["agent", "check"],
         "install" => &["agent", "list", "-v"],

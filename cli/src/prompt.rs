@@ -66,7 +66,8 @@ fn carried(args: &Run, notes: &Notes) -> Result<Option<String>, Problem> {
     Ok(Some(text).filter(|text| !text.trim().is_empty()))
 }
 
-fn stdin_text() -> Result<String, Problem> {
+/// All of stdin, as text.
+pub(crate) fn stdin_text() -> Result<String, Problem> {
     let mut bytes = Vec::new();
     let read = io::stdin().take(TEXT as u64 + 1).read_to_end(&mut bytes);
     read.map_err(|error| usage(format!("stdin cannot be read: {error}")))?;
@@ -158,7 +159,8 @@ impl Variables {
     }
 }
 
-fn image(file: &Path) -> Result<ContentBlock, Problem> {
+/// A picture, as a block of a prompt.
+pub(crate) fn image(file: &Path) -> Result<ContentBlock, Problem> {
     let bytes = read("--image", file, MEDIA)?;
     let kind = match &*bytes {
         [0x89, b'P', b'N', b'G', ..] => "image/png",

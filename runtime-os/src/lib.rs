@@ -59,6 +59,7 @@
 
 mod birth;
 mod clock;
+pub mod detached;
 mod engine;
 mod errno;
 pub mod file;
@@ -67,6 +68,7 @@ pub mod guardian;
 mod handle;
 mod hangup;
 mod io;
+mod lock;
 pub mod look;
 mod poll;
 pub mod process;
@@ -80,5 +82,6 @@ mod watch;
 pub use engine::{Batch, Engine};
 pub use given::Given;
 pub use handle::{Alert, Handle, Seat, Shared};
+pub use lock::Lock;
 pub use poll::{Poller, Round};
 pub use providers::Providers;

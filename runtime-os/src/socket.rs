@@ -5,6 +5,7 @@ use std::fs::DirBuilder;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use agentline_core::place::{self, Directory, Exposed, Facts, Found, Verdict};
@@ -34,6 +35,32 @@ pub fn check(path: &Path) -> Result<(), OpenError> {
     below_trusted(folder(path))?;
     let folder = rustix::fs::stat(folder(path)).map_err(open_error)?;
     place::reach(us(), facts(&socket), facts(&folder)).map_err(OpenError::NotPrivate)
+}
+
+/// Sees to it that a folder is there and ours alone: made, or tightened, if need be.
+///
+/// # Errors
+///
+/// It is another user's, others may write to it or to what is above it, or it is none.
+pub fn own_folder(path: &Path) -> Result<(), OpenError> {
+    match private(path)? {
+        (_, false) => Ok(()),
+        (folder, true) => {
+            let found = rustix::fs::fstat(&folder).map_err(open_error)?;
+            Err(OpenError::NotPrivate(Exposed::FolderMode(Mode::from_raw_mode(found.st_mode).bits())))
+        }
+    }
+}
+
+/// A connection to a socket of ours, for whoever waits for its bytes himself.
+///
+/// # Errors
+///
+/// Nobody listens, or who does may be somebody else.
+pub fn stream(path: &Path) -> Result<UnixStream, OpenError> {
+    let (socket, _) = connect(&Address(path.to_owned()))?;
+    rustix::io::ioctl_fionbio(&socket, false).map_err(open_error)?;
+    Ok(socket.into())
 }
 
 /// Connects to a socket of ours, and says who listens. Never waits: a full backlog is `Busy`.

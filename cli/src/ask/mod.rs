@@ -21,6 +21,7 @@ use signal_hook::consts::SIGCONT;
 use crate::output::{Notes, Paint, Tools};
 use form::Filling;
 use permission::Permission;
+pub(crate) use permission::{bounded, details, keyed, meant};
 
 /// Something that the agent asks.
 #[derive(Clone)]

@@ -85,16 +85,11 @@ impl Permission {
         all.len() > LEAST || all.iter().any(|line| line.chars().count() > LINE)
     }
 
-    /// What to type for each option: a letter for the first of its kind, a number where letters are taken. There is
-    /// always a way to say no, also where the agent offers none.
+    /// What to type for each option. There is always a way to say no, also where the agent offers none.
     fn keys(&self) -> Vec<(String, Option<&PermissionOption>)> {
-        let options = &self.asked.options;
-        let mut keys: Vec<(String, Option<&PermissionOption>)> = Vec::new();
-        for (at, option) in options.iter().enumerate() {
-            let letter = letter(&option.kind).filter(|letter| keys.iter().all(|(key, _)| key != letter));
-            let key = letter.map_or_else(|| (at + 1).to_string(), str::to_owned);
-            keys.push((key, Some(option)));
-        }
+        let keys = keyed(&self.asked.options).into_iter();
+        let mut keys: Vec<(String, Option<&PermissionOption>)> =
+            keys.map(|(key, option)| (key, Some(option))).collect();
         if keys.iter().all(|(key, _)| key != "n") {
             keys.push(("n".to_owned(), None));
         }
@@ -103,16 +98,11 @@ impl Permission {
 
     /// What was typed.
     pub(crate) fn enter(&self, typed: &str) -> Entered {
-        let typed = typed.trim().to_lowercase();
-        let word = match &*typed {
-            "yes" => "y",
-            "always" => "a",
-            "no" => "n",
-            "never" => "d",
-            "v" | "view" => return Entered::ShowAll,
-            other => other,
-        };
-        let Some((_, option)) = self.keys().into_iter().find(|(key, _)| key == word) else {
+        let word = meant(typed);
+        if matches!(&*word, "v" | "view") {
+            return Entered::ShowAll;
+        }
+        let Some((_, option)) = self.keys().into_iter().find(|(key, _)| *key == word) else {
             return Entered::Nothing;
         };
         Entered::Answer(match option {
@@ -133,6 +123,28 @@ impl Permission {
     }
 }
 
+/// What to type for each option: a letter for the first of its kind, a number where letters are taken.
+pub(crate) fn keyed(options: &[PermissionOption]) -> Vec<(String, &PermissionOption)> {
+    let mut keys: Vec<(String, &PermissionOption)> = Vec::new();
+    for (at, option) in options.iter().enumerate() {
+        let letter = letter(&option.kind).filter(|letter| keys.iter().all(|(key, _)| key != letter));
+        keys.push((letter.map_or_else(|| (at + 1).to_string(), str::to_owned), option));
+    }
+    keys
+}
+
+/// The key that is meant by what was typed.
+pub(crate) fn meant(typed: &str) -> String {
+    let typed = typed.trim().to_lowercase();
+    match &*typed {
+        "yes" => "y".into(),
+        "always" => "a".into(),
+        "no" => "n".into(),
+        "never" => "d".into(),
+        _ => typed,
+    }
+}
+
 const fn letter(kind: &OptionKind) -> Option<&'static str> {
     match kind {
         OptionKind::AllowOnce => Some("y"),
@@ -144,7 +156,7 @@ const fn letter(kind: &OptionKind) -> Option<&'static str> {
 }
 
 /// The real command, the change, the input: whatever the agent says that it will do.
-fn details(call: &ToolCallUpdate) -> Vec<String> {
+pub(crate) fn details(call: &ToolCallUpdate) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(input) = &call.raw_input {
         match command(input) {
@@ -183,7 +195,7 @@ fn details(call: &ToolCallUpdate) -> Vec<String> {
 }
 
 /// So many lines at most, and none that fills a screen: what is left out is counted, and both ends are there.
-fn bounded(lines: Vec<String>, most: usize) -> Vec<String> {
+pub(crate) fn bounded(lines: Vec<String>, most: usize) -> Vec<String> {
     let all = lines.len();
     if most == usize::MAX {
         return lines;

@@ -18,7 +18,7 @@ pub(crate) use json::{Json, line, object};
 pub(crate) use notes::{Notes, columns, is_clever};
 pub(crate) use out::{EXPIRED, Out, print, unwritten};
 pub(crate) use page::{Foot, Page};
-pub(crate) use paint::{In, Paint, span, table};
+pub(crate) use paint::{In, Paint, fit, pad, span, table};
 pub(crate) use sink::{News, Settled, Sink, Stream};
 pub(crate) use text::{Text, ran_unasked};
 pub(crate) use tools::{Ended as EndedTool, Tools, label, merge};

@@ -125,6 +125,13 @@ impl Notes {
         }
     }
 
+    /// Rings, where there is somebody to hear it.
+    pub(crate) fn bell(&self) {
+        if self.0.terminal {
+            self.0.sink.write(Stream::Err, b"\x07");
+        }
+    }
+
     /// What somebody else wrote, as it is: for no terminal.
     pub(crate) fn foreign(&self, text: &str) {
         let mut below = self.0.lock();

@@ -21,6 +21,9 @@ pub(crate) struct Problem {
     pub(crate) hint: Option<String>,
     /// Whether the same again may go through.
     pub(crate) retryable: bool,
+    /// The exit code, where the kind does not say it.
+    #[serde(skip)]
+    pub(crate) code: Option<u8>,
     /// Whether the words of the prompt were delivered: saying them again may do their work twice.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) prompt_sent: bool,
@@ -44,6 +47,7 @@ impl Problem {
             message: message.into(),
             hint: None,
             retryable: kind.is_retryable(),
+            code: None,
             prompt_sent: false,
             agent_exit: None,
             lived: None,
@@ -87,8 +91,18 @@ impl Problem {
         self
     }
 
+    /// With that exit code.
+    #[must_use]
+    pub(crate) const fn code(mut self, code: u8) -> Self {
+        self.code = Some(code);
+        self
+    }
+
     /// The exit code of a command that ends with it.
     pub(crate) const fn exit_code(&self) -> u8 {
+        if let Some(code) = self.code {
+            return code;
+        }
         match (self.kind, self.phase) {
             (Kind::Usage, _) | (_, Phase::Usage) => 2,
             (Kind::Cancelled, _) => 130,

@@ -179,26 +179,19 @@ fn a_frame_is_shown_when_it_comes() {
 #[test]
 fn where_no_server_was_chosen_and_none_is_there_the_way_to_choose_is_named() {
     let bench = Bench::new();
-    let socket = bench.path("home/.local/state/agentline/control.sock");
+    let folder = bench.path("home/.local/state/agentline");
     let ended = done(&mut bench.agentline(&["hub", "call", "ping"]));
-    let hint = "--socket PATH, of any server of the control protocol";
-    let err = format!("✗ nobody listens at {}\n  try: {hint}\n", text(&socket));
+    let hint = "agentline hub start, or --socket PATH of any server of the control protocol";
+    let message = format!("no hub runs in {}", text(&folder));
+    let err = format!("✗ {message}\n  try: {hint}\n");
     assert_eq!((ended.code, &*ended.out, ended.err), (Some(4), "", err));
 
     let ended = done(&mut bench.agentline(&["hub", "call", "--json", "ping"]));
     let object: Value = serde_json::from_str(&ended.out).unwrap();
     assert_eq!((ended.code, &object["exitCode"], &*ended.err), (Some(4), &json!(4), ""));
     assert_eq!((&object["type"], &object["schemaVersion"]), (&json!("error"), &json!(1)));
-    assert_eq!(
-        object["error"],
-        json!({
-            "phase": "connect",
-            "kind": "unreachable",
-            "message": format!("nobody listens at {}", text(&socket)),
-            "hint": hint,
-            "retryable": true,
-        })
-    );
+    let error = json!({"phase": "connect", "kind": "unreachable", "message": message, "hint": hint, "retryable": true});
+    assert_eq!(object["error"], error);
 
     // A user who has a Galley may mean that.
     let uid = rustix::process::getuid().as_raw();

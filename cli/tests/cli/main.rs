@@ -12,6 +12,8 @@ mod clients;
 mod failures;
 mod guarded;
 mod hub_call;
+mod hub_hosts;
+mod hub_process;
 mod inputs;
 mod leaving;
 mod login;

@@ -16,7 +16,6 @@ const MISTAKES: &[Row] = &[
     (&["list"], 2, "no command list", "agentline agent list"),
     (&["ls"], 2, "no command ls", "agentline agent list"),
     (&["agents"], 2, "no command agents", "agentline agent list"),
-    (&["sessions"], 2, "no command sessions", "agentline attach list"),
     (&["exec", "fix it"], 2, "no command exec", "agentline run 'fix it'"),
     (&["ask", "fix it"], 2, "no command ask", "agentline run 'fix it'"),
     (&["doctor", "gemini"], 2, "no command doctor", "agentline agent check gemini"),

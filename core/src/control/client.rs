@@ -23,12 +23,16 @@ pub struct Client {
     calls: VecDeque<Tag>,
     stage: Stage,
     answer: Option<Duration>,
+    /// How long the greeting may take.
+    connect: Duration,
     tells_lines: bool,
     limits: Limits,
 }
 
 #[derive(Debug)]
 enum Stage {
+    /// The far end has not said who it is: so many bytes of noise may still come. `None`: the link is not up yet.
+    Awaiting { until: Option<Listened>, noise: usize },
     /// The oldest call is due by then. `None`: no call is open, the link is not, or there is no limit.
     Asking { until: Option<Listened> },
     /// A call became a stream, behind which nothing is answered.
@@ -46,6 +50,10 @@ pub struct Config {
     /// From asking, or from the answer before, until the answer or the first frame; `None`: for ever. Streams are
     /// exempt. 120 s: as long as Galley's own command line waits.
     pub answer: Option<Duration>,
+    /// Whether the far end says first who it is, as `agentline hub pipe` does: [`Event::Greeted`]. What its login shell
+    /// says before that is thrown away, up to 64 KiB.
+    #[serde(default)]
+    pub greeted: bool,
     /// Whether every line of the server is told as it came, before what it means.
     pub tells_lines: bool,
     /// Sizes. Lines of up to 32 MiB are read.
@@ -60,7 +68,8 @@ impl Config {
     #[must_use]
     pub fn new(open: Open) -> Self {
         let answer = Some(Duration::from_secs(120));
-        Self { open, answer, tells_lines: false, limits: Limits::default(), graces: Graces::default() }
+        let (limits, graces) = (Limits::default(), Graces::default());
+        Self { open, answer, greeted: false, tells_lines: false, limits, graces }
     }
 
     /// A client of the server at that socket.
@@ -77,8 +86,8 @@ pub enum Command {
     /// Sends a request, before the link is up if need be. The tag is free again when
     /// the call is complete.
     ///
-    /// Refused: `Busy`, a call of that tag is open or a stream runs, behind which a server reads nothing;
-    /// `Limit`, too many calls or bytes wait; `Closed`.
+    /// Refused: `NotReady`, the far end has not greeted yet; `Busy`, a call of that tag is open or a stream runs, behind
+    /// which a server reads nothing; `Limit`, too many calls or bytes wait; `Closed`.
     Call(Tag, Request),
     /// Closes the connection once all is sent: the way to cancel a stream. Open calls are [`Event::Lost`].
     /// Refused: `Closed`.
@@ -89,6 +98,8 @@ pub enum Command {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
+    /// The far end has said who it is, where [`Config::greeted`] wants it. Calls can be made.
+    Greeted(Box<Greeting>),
     /// A line of the server, where [`Config::tells_lines`] wants it.
     Line(String),
     /// A call is answered, or a part of it: all but a [`Frame`](Answer::Frame) complete the call.
@@ -106,6 +117,25 @@ pub enum Event {
     Closed(Box<Closed<Fault>>),
 }
 
+/// Who speaks at the far end of a pipe: its first line.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Greeting {
+    /// The version of the pipe: 1. 0 means that there is no hub.
+    pub hub: u32,
+    /// The version of the program, or of the hub if that is another one.
+    #[serde(default)]
+    pub version: String,
+    /// The hub's process.
+    #[serde(default)]
+    pub pid: u32,
+    /// The home of the user there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<String>,
+    /// Why there is no hub.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
 /// What a server did wrong.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
@@ -116,6 +146,9 @@ pub enum Fault {
     /// It took longer than [`Config::answer`].
     #[error("the server does not answer")]
     TimedOut,
+    /// It did not say who it is, or took longer for it than connecting may take.
+    #[error("the far end does not say who it is")]
+    NoGreeting,
 }
 
 impl From<&Cause<Fault>> for Failure {
@@ -137,12 +170,17 @@ impl Role for Client {
     type Event = Event;
     type Fault = Fault;
 
-    fn start(now: Now, Config { open, answer, tells_lines, limits, graces }: Config) -> Self {
+    fn start(now: Now, Config { open, answer, greeted, tells_lines, limits, graces }: Config) -> Self {
+        let stage = match greeted {
+            true => Stage::Awaiting { until: None, noise: NOISE },
+            false => Stage::Asking { until: None },
+        };
         Self {
             wire: Wire::open(now, open, &limits, &graces),
             calls: VecDeque::new(),
-            stage: Stage::Asking { until: None },
+            stage,
             answer,
+            connect: graces.open,
             tells_lines,
             limits,
         }
@@ -157,17 +195,28 @@ impl Role for Client {
     }
 
     fn opened(&mut self, now: Now, _: Peer) {
+        if let Stage::Awaiting { until, .. } = &mut self.stage {
+            *until = Some(self.wire.link.listened(now) + self.connect);
+        }
         self.restart(now);
     }
 
     fn takes(&self) -> Takes {
         match self.stage {
-            Stage::Asking { .. } | Stage::Streaming { .. } => Takes::Now,
+            Stage::Awaiting { .. } | Stage::Asking { .. } | Stage::Streaming { .. } => Takes::Now,
             Stage::Closing => Takes::Never,
         }
     }
 
+    fn longest(&self) -> Option<usize> {
+        let greets = matches!(self.stage, Stage::Awaiting { .. });
+        Some(if greets { NOISE } else { self.limits.line })
+    }
+
     fn line(&mut self, now: Now, line: Line<'_>) {
+        if let Stage::Awaiting { .. } = self.stage {
+            return self.greeted(now, line);
+        }
         if let (true, Line::Text(text)) = (self.tells_lines, line) {
             self.wire.tell(Event::Line(text.to_owned()));
         }
@@ -196,18 +245,23 @@ impl Role for Client {
     }
 
     fn tick(&mut self, now: Now) {
-        if let Stage::Asking { until: Some(until) } = self.stage
-            && until <= self.wire.link.listened(now)
-        {
-            self.cut(now, Cause::Fault(Fault::TimedOut));
+        let (until, fault) = match self.stage {
+            Stage::Awaiting { until, .. } => (until, Fault::NoGreeting),
+            Stage::Asking { until } => (until, Fault::TimedOut),
+            Stage::Streaming { .. } | Stage::Closing => return,
+        };
+        if until.is_some_and(|until| until <= self.wire.link.listened(now)) {
+            self.cut(now, Cause::Fault(fault));
         }
     }
 
     fn due(&self) -> Option<Deadline> {
-        match self.stage {
-            Stage::Asking { until: Some(until) } => self.wire.link.due_at(until).map(|at| (at, "answer")),
-            Stage::Asking { until: None } | Stage::Streaming { .. } | Stage::Closing => None,
-        }
+        let (until, why) = match self.stage {
+            Stage::Awaiting { until, .. } => (until?, "greeting"),
+            Stage::Asking { until } => (until?, "answer"),
+            Stage::Streaming { .. } | Stage::Closing => return None,
+        };
+        self.wire.link.due_at(until).map(|at| (at, why))
     }
 
     fn settle(&mut self, now: Now) {
@@ -241,6 +295,7 @@ impl Client {
     fn call(&mut self, now: Now, tag: Tag, request: &Request) -> Result<(), Refused> {
         match self.stage {
             Stage::Asking { .. } if self.wire.link.is_writable() => {}
+            Stage::Awaiting { .. } => return Err(Refused::NotReady),
             Stage::Streaming { .. } => return Err(Refused::Busy),
             Stage::Asking { .. } | Stage::Closing => return Err(Refused::Closed),
         }
@@ -272,6 +327,22 @@ impl Client {
         Ok(())
     }
 
+    /// Reads a line of somebody who has not said yet who it is.
+    fn greeted(&mut self, now: Now, line: Line<'_>) {
+        let Stage::Awaiting { noise, .. } = &mut self.stage else { return };
+        let text = if let Line::Text(text) = line { text } else { "" };
+        // Of what is longer than all noise may be, only the beginning is here.
+        let said = if let Line::TooLong(_) = line { NOISE } else { line.shown().len() };
+        if let Some(greeting) = text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten() {
+            self.stage = Stage::Asking { until: None };
+            return self.wire.tell(Event::Greeted(greeting));
+        }
+        match noise.checked_sub(said + 1) {
+            Some(rest) => *noise = rest,
+            None => self.cut(now, Cause::Fault(Fault::NoGreeting)),
+        }
+    }
+
     /// The clock of the oldest call starts again.
     fn restart(&mut self, now: Now) {
         if let Stage::Asking { until } = &mut self.stage {
@@ -284,7 +355,7 @@ impl Client {
         let streams = match self.stage {
             Stage::Asking { .. } => None,
             Stage::Streaming { tag } => Some(tag),
-            Stage::Closing => return,
+            Stage::Awaiting { .. } | Stage::Closing => return,
         };
         let Some(tag) = streams.or_else(|| self.take(to)) else {
             let why = "answers no open call";
@@ -314,7 +385,7 @@ impl Client {
                 self.answered(now, For::Oldest, Answer::fail(ErrorTag::Internal, message));
             }
             Stage::Asking { .. } | Stage::Streaming { .. } => self.wire.tell(Event::Unexpected { why, line }),
-            Stage::Closing => {}
+            Stage::Awaiting { .. } | Stage::Closing => {}
         }
     }
 
@@ -339,3 +410,6 @@ impl Client {
         }
     }
 }
+
+/// Bytes that a login shell may say before its program does.
+const NOISE: usize = 64 << 10;

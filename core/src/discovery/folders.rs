@@ -15,7 +15,7 @@ pub struct Folders {
     pub config: Folder,
     /// Records that outlive a run.
     pub state: Folder,
-    /// Where our sockets lie while they serve.
+    /// Where the control socket lies if the path of the one above is too long for that.
     pub runtime: Folder,
     /// What is shared with BotBus: manifests and the reverse socket.
     pub botbus: Folder,
@@ -44,7 +44,7 @@ impl Folders {
         let config = own().or_else(|| below("XDG_CONFIG_HOME", "agentline"));
         let state = own().or_else(|| below("XDG_STATE_HOME", "agentline"));
         let state = state.unwrap_or_else(|| at_home(".local/state/agentline"));
-        let runtime = own().or_else(|| below("XDG_RUNTIME_DIR", "agentline"));
+        let runtime = below("XDG_RUNTIME_DIR", "agentline");
         Self {
             config: config.unwrap_or_else(|| at_home(".config/agentline")),
             runtime: runtime.unwrap_or_else(|| state.clone()),
@@ -63,13 +63,53 @@ impl Folders {
     /// The sessions that the hub remembers.
     #[must_use]
     pub fn sessions(&self) -> PathBuf {
-        self.state.path.join("sessions.json")
+        self.state.path.join("sessions")
     }
 
-    /// The hub's control socket.
+    /// The hub's control socket: in the folder of its records, so that whoever finds one finds the other. A path that is
+    /// too long for a socket is replaced by one in the runtime folder that no other folder of records has.
     #[must_use]
     pub fn control_socket(&self) -> PathBuf {
-        self.runtime.path.join("control.sock")
+        let path = self.state.path.join("control.sock");
+        if path.as_os_str().len() <= LONGEST {
+            return path;
+        }
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for byte in path.as_os_str().as_encoded_bytes() {
+            // FNV-1a.
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        self.runtime.path.join(format!("control-{hash:016x}.sock"))
+    }
+
+    /// Where the hub says who it is, while it serves.
+    #[must_use]
+    pub fn hub(&self) -> PathBuf {
+        self.state.path.join("hub.json")
+    }
+
+    /// The lock that a hub holds as long as it lives.
+    #[must_use]
+    pub fn hub_lock(&self) -> PathBuf {
+        self.state.path.join("hub.lock")
+    }
+
+    /// The lock of whoever starts a hub, and of a hub that leaves.
+    #[must_use]
+    pub fn start_lock(&self) -> PathBuf {
+        self.state.path.join("start.lock")
+    }
+
+    /// What a hub that nobody looks at has to say.
+    #[must_use]
+    pub fn hub_log(&self) -> PathBuf {
+        self.state.path.join("hub.log")
+    }
+
+    /// The lock of whoever changes the settings.
+    #[must_use]
+    pub fn settings_lock(&self) -> PathBuf {
+        self.config.path.join("settings.lock")
     }
 
     /// The folder of the manifests.
@@ -116,6 +156,9 @@ pub(super) fn expand(home: &Path, path: &str) -> PathBuf {
     }
 }
 
+/// Bytes of a socket's path that every system takes.
+const LONGEST: usize = 103;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,7 +173,7 @@ mod tests {
     fn without_variables_everything_is_below_the_home() {
         let folders = folders(&[("XDG_CONFIG_HOME", ""), ("XDG_STATE_HOME", "rel/ative")]);
         assert_eq!(folders.settings(), Path::new("/home/me/.config/agentline/settings.json"));
-        assert_eq!(folders.sessions(), Path::new("/home/me/.local/state/agentline/sessions.json"));
+        assert_eq!(folders.sessions(), Path::new("/home/me/.local/state/agentline/sessions"));
         assert_eq!(folders.control_socket(), Path::new("/home/me/.local/state/agentline/control.sock"));
         assert_eq!(folders.manifest("a"), Path::new("/home/me/.botbus/agents/a.json"));
         assert_eq!(folders.reverse_socket(), Path::new("/home/me/.botbus/run/acp.sock"));
@@ -148,7 +191,7 @@ mod tests {
         ]);
         assert_eq!(folders.config, Folder { path: "/c/agentline".into(), chosen_by: "XDG_CONFIG_HOME" });
         assert_eq!(folders.state, Folder { path: "/s/agentline".into(), chosen_by: "XDG_STATE_HOME" });
-        assert_eq!(folders.control_socket(), Path::new("/run/user/1/agentline/control.sock"));
+        assert_eq!(folders.control_socket(), Path::new("/s/agentline/control.sock"));
         assert_eq!(folders.botbus, Folder { path: "/b".into(), chosen_by: "AGENTLINE_BOTBUS_DIR" });
     }
 
@@ -156,9 +199,21 @@ mod tests {
     fn one_variable_holds_everything_but_what_is_shared() {
         let folders = folders(&[("AGENTLINE_HOME", "/a"), ("XDG_RUNTIME_DIR", "/run/user/1")]);
         assert_eq!(folders.settings(), Path::new("/a/settings.json"));
-        assert_eq!(folders.sessions(), Path::new("/a/sessions.json"));
+        assert_eq!(folders.sessions(), Path::new("/a/sessions"));
         assert_eq!(folders.control_socket(), Path::new("/a/control.sock"));
         assert_eq!(folders.manifests(), Path::new("/home/me/.botbus/agents"));
+    }
+
+    #[test]
+    fn a_socket_whose_path_is_too_long_lies_elsewhere() {
+        let socket = |state: &str| {
+            folders(&[("XDG_STATE_HOME", state), ("XDG_RUNTIME_DIR", "/run/user/1")]).control_socket()
+        };
+        let state = |bytes: usize| format!("/{}", "x".repeat(bytes - "//agentline/control.sock".len()));
+        assert!(socket(&state(103)).starts_with("/xxx"));
+        let (one, other) = (socket(&state(104)), socket(&state(105)));
+        assert!(one.starts_with("/run/user/1/agentline") && one.as_os_str().len() < 60, "{one:?}");
+        assert_ne!(one, other);
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub use manifest::{Manifest, RESERVED, Reason};
 pub use registry::{Entry, NotARegistry, Refusal, Registry, Way};
 pub use report::{Agent, Origin, Problem, Report, Skip, Skipped, Unfound};
 pub use search::{Found, Search};
-pub use settings::{BadName, BadSettings, Settings};
+pub use settings::{BadName, BadSettings, Host, Settings};
 pub use verify::{Failure, Handshake, Standing, Verification};
 
 use std::ffi::OsString;

@@ -20,9 +20,23 @@ pub struct Settings {
     /// What is known per id, also of agents that are not installed now.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     agents: BTreeMap<String, Switches>,
+    /// Other machines, and how each is reached.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub hosts: BTreeMap<String, Host>,
     /// Everything that this version does not know, kept as it is.
     #[serde(flatten)]
     rest: BTreeMap<String, Value>,
+}
+
+/// How the hub of another machine is reached: by a command whose stdin and stdout are those of `agentline hub pipe`
+/// there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Host {
+    /// By this command, as it is.
+    Command(Vec<String>),
+    /// By ssh, to a host of that name. What the object holds is kept as it is.
+    Ssh(BTreeMap<String, Value>),
 }
 
 /// What the user decided about one agent.
@@ -99,6 +113,12 @@ impl Settings {
     /// The names of the variables that an agent may have.
     pub fn env_names(&self, id: &str) -> impl Iterator<Item = &str> {
         self.agents.get(id).into_iter().flat_map(|agent| agent.env.iter().map(String::as_str))
+    }
+
+    /// Whether any agent was promised a variable.
+    #[must_use]
+    pub fn has_env(&self) -> bool {
+        self.agents.values().any(|agent| !agent.env.is_empty())
     }
 
     /// Lays the remembered variables over an environment, as far as `ours` has them.

@@ -40,7 +40,10 @@ impl Audit<Client> for Calls {
                 assert!(self.open.remove(tag), "a second end of {tag:?}");
             }
             Output::Tell(
-                client::Event::Line(_) | client::Event::Unexpected { .. } | client::Event::Closed(_),
+                client::Event::Greeted(_)
+                | client::Event::Line(_)
+                | client::Event::Unexpected { .. }
+                | client::Event::Closed(_),
             )
             | Output::Do(..)
             | Output::Store(..)

@@ -169,7 +169,7 @@ impl Fate {
                 let (idle, torn) = (line.contains("idle_timeout"), why == "not a JSON object");
                 assert!(idle || torn && line.starts_with('{'), "{why}: {line}");
             }
-            client::Event::Line(_) | client::Event::Closed(_) => {}
+            client::Event::Greeted(_) | client::Event::Line(_) | client::Event::Closed(_) => {}
         }
     }
 

@@ -41,6 +41,7 @@ fn told(bench: &mut Bench<Client>) -> Vec<String> {
         Event::Answered(Tag(tag), Answer::End(reason)) => format!("{tag} end {reason}"),
         Event::Lost(Tag(tag), why) => format!("{tag} lost {why:?}"),
         Event::Line(line) => line,
+        Event::Greeted(greeting) => format!("greeted {} {:?}", greeting.version, greeting.reason),
         Event::Unexpected { why, line } => format!("{why}: {line}"),
         Event::Closed(closed) => format!("closed {:?}", closed.cause),
     });
@@ -424,7 +425,7 @@ fn every_call_ends_once_whatever_the_server_does() {
                 match event {
                     Event::Answered(tag, Answer::Frame(_)) => assert!(open.contains(&tag)),
                     Event::Answered(tag, _) | Event::Lost(tag, _) => assert!(open.remove(&tag)),
-                    Event::Line(_) | Event::Unexpected { .. } => {}
+                    Event::Greeted(_) | Event::Line(_) | Event::Unexpected { .. } => {}
                     Event::Closed(_) => assert!(open.is_empty()),
                 }
             }
@@ -439,4 +440,42 @@ fn every_call_ends_once_whatever_the_server_does() {
 #[test]
 fn an_output_is_small() {
     assert!(size_of::<Output<Event>>() <= 64, "{}", size_of::<Output<Event>>());
+}
+
+#[test]
+fn who_greets_is_asked_after_what_a_login_shell_says() {
+    let mut bench = connecting(Config { greeted: true, ..config() });
+    assert_eq!(bench.command(call(1, "ping")), Err(Refused::NotReady));
+    bench.hear(LINK, Heard::Opened(Peer::default()));
+    bench.bytes(LINK, "Welcome to devbox\n{\"mail\": 3}\n\u{1b}[1m{\n\n");
+    bench.hear(LINK, Heard::Bytes(b"\xff\xfe\n"));
+    assert_eq!(bench.command(call(1, "ping")), Err(Refused::NotReady));
+    bench.bytes(LINK, "{\"hub\":1,\"version\":\"0.2.0\",\"pid\":7,\"later\":[]}\n");
+    assert_eq!(told(&mut bench), ["greeted 0.2.0 None"]);
+    bench.command(call(1, "ping")).unwrap();
+    bench.bytes(LINK, "{\"ok\":true,\"requestId\":\"1\",\"result\":7}\n");
+    assert_eq!(told(&mut bench), ["1 reply 7"]);
+
+    let mut nobody = connecting(Config { greeted: true, ..config() });
+    nobody.hear(LINK, Heard::Opened(Peer::default()));
+    nobody.bytes(LINK, "{\"hub\":0,\"reason\":\"none runs\"}\n");
+    assert_eq!(told(&mut nobody), ["greeted  Some(\"none runs\")"]);
+}
+
+#[test]
+fn who_never_greets_is_left() {
+    let closed = |bench: &mut Bench<Client>| told(bench).pop();
+    let no_greeting = Some(format!("closed {:?}", Cause::Fault(Fault::NoGreeting)));
+    let mut silent = connected(Config { greeted: true, ..config() });
+    silent.pass(Duration::from_secs(9));
+    assert_eq!(closed(&mut silent), None);
+    silent.pass(Duration::from_secs(1));
+    assert_eq!(closed(&mut silent), no_greeting);
+
+    for noise in ["x".repeat(1 << 17), format!("{}\n", "y".repeat(1000)).repeat(70)] {
+        let mut noisy = connected(Config { greeted: true, ..config() });
+        noisy.bytes(LINK, &noise);
+        noisy.bytes(LINK, "\n");
+        assert_eq!(closed(&mut noisy), no_greeting, "{}", noise.len());
+    }
 }

@@ -1,43 +1,40 @@
-//! `agentline hub`: any server of the control protocol, from outside.
+//! `hub call`: one command to any server of the control protocol, and its answer as it comes.
 
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use crate::words::{Kind, Phase, Problem};
 use agentline_blocking::{Driver, Handle};
-use agentline_core::control::client::{Command, Config, Event};
+use agentline_core::control::client::{Command, Config, Event, Greeting};
 use agentline_core::control::{Answer, Client, Failure, Fault, Request, galley_socket};
+use agentline_core::discovery::Folders;
 use agentline_core::rpc::Json;
 use agentline_core::{Address, Cause, OpenError, Refused, Tag};
-use clap::{Args, Subcommand};
+use clap::Args;
 
+use super::client::far;
+use super::place::{Serving, unreachable};
+use super::reach::{Route, To};
 use crate::args::{Format, Global, duration};
-use crate::find;
 use crate::output::{In, News, Notes, Out, Sink, plain, printable, span, unwritten};
 use crate::prompt::usage;
 use crate::signals::{self, Ask};
-use crate::words::quote;
+use crate::words::{Kind, Phase, Problem, quote};
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Hub {
-    /// Send one command and print what is answered; a stream is followed to its end
-    #[command(after_help = "\
+/// What `--help` says after the options.
+pub(super) const HELP: &str = "\
 Examples:
-  agentline hub call --socket /tmp/galley-501.sock ping
+  agentline hub call health
   agentline hub call --socket /tmp/galley-501.sock sessions.list '{\"archived\":false}'
-  agentline hub call --socket /tmp/galley-501.sock session.watch '{\"sessionId\":\"s-1\"}'
+  agentline hub call session.watch '{\"sessionId\":\"s1\"}'
 
 Prints the result, or the data of each frame; with --json the server's own lines.
 
 Exit codes:
   0 answered  1 failed  2 wrong arguments  3 not found  4 cannot reach the server
-  5 runner trouble  130 ended by Ctrl-C")]
-    Call(Call),
-}
+  5 runner trouble  130 ended by Ctrl-C";
 
 #[derive(Debug, Args)]
 pub(crate) struct Call {
@@ -46,49 +43,43 @@ pub(crate) struct Call {
     /// Its arguments
     #[arg(value_name = "JSON", default_value = "{}", value_parser = json)]
     args: Json,
-    /// The server's socket [default: AGENTLINE_SOCKET, else control.sock in agentline's runtime folder]
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
     /// How long to wait for the answer, or for the first frame of a stream
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "120s")]
     timeout: Duration,
-}
-
-pub(crate) fn run(verb: &Hub, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
-    match verb {
-        Hub::Call(args) => call(args, global, notes),
-    }
 }
 
 fn json(text: &str) -> Result<Json, serde_json::Error> {
     serde_json::from_str(text)
 }
 
-impl Call {
-    fn config(&self, server: &Server, global: Global) -> Config {
-        Config {
-            answer: Some(self.timeout),
-            tells_lines: global.format() == Format::Json,
-            ..Config::connect(Address(server.path.clone()))
-        }
-    }
-}
-
 /// Sends one request, and shows its answer until that is complete.
-fn call(args: &Call, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
-    let server = Server::of(args.socket.as_deref())?;
+pub(super) fn run(args: &Call, to: &To, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
+    let server = Server { route: to.route()?, timeout: args.timeout };
     let request = Request { command: args.command.clone(), args: Some(args.args.clone()) };
+    let config = Config {
+        answer: Some(args.timeout),
+        tells_lines: global.format() == Format::Json,
+        ..server.config(to)?
+    };
+    let greeted = config.greeted;
     let ends = Arc::default();
-    let mut driver = start(args.config(&server, global), &ends)
+    let mut driver = start(config, &ends)
         .map_err(|error| Problem::new(Phase::Connect, Kind::Internal, error.to_string()))?;
-    match driver.command(Command::Call(Tag::default(), request)) {
-        // Where nobody listens it is over already, and the last event says so.
-        Ok(()) | Err(Refused::Closed) => {}
-        Err(refused) => return Err(usage(refused.to_string())),
+    if !greeted {
+        ask(&driver, &request)?;
     }
     let mut show = Show { out: Out::default(), is_terminal: io::stdout().is_terminal(), global, notes };
     while let Some(event) = driver.next() {
         let done = match event {
+            Event::Greeted(greeting) => {
+                let Greeting { hub, reason, .. } = *greeting;
+                if hub == 0 {
+                    let why = reason.unwrap_or_else(|| "no hub runs there".into());
+                    return Err(unreachable(plain(&why)));
+                }
+                ask(&driver, &request)?;
+                None
+            }
             Event::Line(line) => {
                 show.out.write(&format!("{line}\n"));
                 None
@@ -98,7 +89,7 @@ fn call(args: &Call, global: Global, notes: &Notes) -> Result<ExitCode, Problem>
             Event::Lost(_, lost) => {
                 // What came before is shown before the problem; that nobody reads it is no other problem.
                 let _ = show.out.flush();
-                return Err(server.lost(&lost, args.timeout));
+                return Err(server.lost(&lost));
             }
             Event::Unexpected { .. } if global.format() == Format::Json => None,
             Event::Unexpected { why, line } => {
@@ -106,7 +97,14 @@ fn call(args: &Call, global: Global, notes: &Notes) -> Result<ExitCode, Problem>
                 None
             }
             Event::Closed(closed) => match closed.cause {
-                Cause::Failed(_) => return Err(server.lost(&closed.cause, args.timeout)),
+                Cause::Failed(_) => return Err(server.lost(&closed.cause)),
+                Cause::Gone | Cause::Fault(_) if server.route.is_far() => {
+                    return Err(far(
+                        &server.route.name(),
+                        closed.obituary.exit,
+                        &closed.obituary.stderr_tail,
+                    ));
+                }
                 Cause::Left | Cause::Gone | Cause::Fault(_) => None,
             },
         };
@@ -118,6 +116,14 @@ fn call(args: &Call, global: Global, notes: &Notes) -> Result<ExitCode, Problem>
         }
     }
     Ok(read(0, &mut show, &ends))
+}
+
+fn ask(driver: &Driver<Client>, request: &Request) -> Result<(), Problem> {
+    match driver.command(Command::Call(Tag::default(), request.clone())) {
+        // Where nobody listens it is over already, and the last event says so.
+        Ok(()) | Err(Refused::Closed) => Ok(()),
+        Err(refused) => Err(usage(refused.to_string())),
+    }
 }
 
 /// Waits until all is read. The exit code, unless a signal or a stdout that fails has another one.
@@ -196,41 +202,45 @@ impl Show<'_> {
 
 /// Whom we talk to.
 struct Server {
-    path: PathBuf,
-    /// Nobody chose another one.
-    is_ours: bool,
+    route: Route,
+    timeout: Duration,
 }
 
 impl Server {
-    fn of(given: Option<&Path>) -> Result<Self, Problem> {
-        let chosen = || std::env::var_os("AGENTLINE_SOCKET").filter(|path| !path.is_empty());
-        match given.map(Into::into).or_else(|| chosen().map(PathBuf::from)) {
-            Some(path) => Ok(Self { path, is_ours: false }),
-            None => Ok(Self { path: find::folders()?.control_socket(), is_ours: true }),
+    fn config(&self, to: &To) -> Result<Config, Problem> {
+        match &self.route {
+            Route::Own(folders) => match Serving::read(folders) {
+                Some(serving) => Ok(Config::connect(Address(serving.here()?.control))),
+                None => Err(no_hub(folders)),
+            },
+            Route::Socket(path) => Ok(Config::connect(Address(path.clone()))),
+            Route::Host { .. } => to.far_config(&self.route, false),
         }
     }
 
     /// Why no answer comes, and what to try.
-    fn lost(&self, lost: &Cause<Fault>, timeout: Duration) -> Problem {
+    fn lost(&self, lost: &Cause<Fault>) -> Problem {
         let absent = matches!(lost, Cause::Failed(OpenError::NotFound | OpenError::Refused));
-        let path = self.path.display();
-        let message = match lost {
-            Cause::Failed(_) if absent && self.is_ours => format!("nobody listens at {path}"),
-            Cause::Failed(error) => format!("cannot connect to {path}: {error}"),
-            Cause::Fault(Fault::TimedOut) => {
-                format!("the server does not answer within {} (--timeout)", span(timeout))
+        match (&self.route, lost) {
+            (Route::Own(folders), Cause::Failed(_)) if absent => no_hub(folders),
+            (route, Cause::Failed(error)) => {
+                unreachable(format!("cannot connect to {}: {error}", route.name()))
             }
-            Cause::Left | Cause::Gone | Cause::Fault(Fault::Unreadable) => Failure::from(lost).message,
-        };
-        let problem = Problem::new(Phase::Connect, Kind::Unreachable, message);
-        if !(absent && self.is_ours) {
-            return problem;
+            (_, Cause::Fault(Fault::TimedOut)) => {
+                let limit = span(self.timeout);
+                unreachable(format!("the server does not answer within {limit} (--timeout)"))
+            }
+            (_, Cause::Left | Cause::Gone | Cause::Fault(_)) => unreachable(Failure::from(lost).message),
         }
-        let us = rustix::process::getuid().as_raw();
-        let galley = galley_socket(std::env::var_os("TMPDIR").as_deref(), us);
-        problem.hint(match galley.exists() {
-            true => format!("--socket {}, the Galley that is there", galley.display()),
-            false => "--socket PATH, of any server of the control protocol".to_owned(),
-        })
     }
+}
+
+/// Nobody was chosen, and nobody is there: the user may have meant another one.
+fn no_hub(folders: &Folders) -> Problem {
+    let us = rustix::process::getuid().as_raw();
+    let galley = galley_socket(std::env::var_os("TMPDIR").as_deref(), us);
+    unreachable(format!("no hub runs in {}", folders.state.path.display())).hint(match galley.exists() {
+        true => format!("--socket {}, the Galley that is there", galley.display()),
+        false => "agentline hub start, or --socket PATH of any server of the control protocol".to_owned(),
+    })
 }

@@ -1,0 +1,154 @@
+//! `approval allow`, `deny` and `answer`.
+
+use std::process::ExitCode;
+
+use agentline_core::acp::OptionKind;
+use agentline_core::hub::api::{ApprovalBrief, ApprovalRespond, Decision, Responded, SessionsList};
+use agentline_core::rpc::Json;
+use serde::Serialize;
+
+use super::{Allow, Desk, Ids};
+use crate::args::Format;
+use crate::hub::Link;
+use crate::output::{self, In, Paint, line, plain};
+use crate::prompt::usage;
+use crate::words::Problem;
+
+impl Desk<'_> {
+    pub(super) fn allow(&self, args: &Allow) -> Result<ExitCode, Problem> {
+        self.each(&args.ids, |asked| {
+            let respond =
+                ApprovalRespond { approval_id: asked.approval_id.clone(), ..ApprovalRespond::default() };
+            Ok(match (&args.option, args.always) {
+                (Some(option), _) => ApprovalRespond { option_id: Some(option.clone()), ..respond },
+                (None, true) => ApprovalRespond { option_id: Some(always(asked)?), ..respond },
+                (None, false) => ApprovalRespond { decision: Some(Decision::Allow), ..respond },
+            })
+        })
+    }
+
+    pub(super) fn deny(&self, ids: &Ids) -> Result<ExitCode, Problem> {
+        self.each(ids, |asked| {
+            let approval_id = asked.approval_id.clone();
+            Ok(ApprovalRespond { approval_id, decision: Some(Decision::Deny), ..ApprovalRespond::default() })
+        })
+    }
+
+    pub(super) fn words(&self, id: &str, text: &str) -> Result<ExitCode, Problem> {
+        let ids = Ids { id: vec![id.to_owned()] };
+        self.each(&ids, |asked| {
+            // Of a form it is an object; words are a string.
+            let object = serde_json::from_str::<Json>(text).ok().filter(Json::is_object);
+            let content = Some(
+                object
+                    .filter(|_| asked.schema.is_some() || asked.url.is_some())
+                    .unwrap_or_else(|| Json::new(text)),
+            );
+            Ok(ApprovalRespond {
+                approval_id: asked.approval_id.clone(),
+                content,
+                ..ApprovalRespond::default()
+            })
+        })
+    }
+
+    /// Answers each. The first that cannot be answered is the end.
+    fn each(
+        &self,
+        ids: &Ids,
+        respond: impl Fn(&ApprovalBrief) -> Result<ApprovalRespond, Problem>,
+    ) -> Result<ExitCode, Problem> {
+        if ids.id.iter().any(|id| id == "all") {
+            return Err(usage("each question is answered by itself").hint("agentline approval list --watch"));
+        }
+        let named: Vec<Option<&str>> = match &*ids.id {
+            [] => vec![None],
+            ids => ids.iter().map(|id| Some(&**id)).collect(),
+        };
+        for (at, id) in named.into_iter().enumerate() {
+            let (mut link, asked) = self.find(id)?;
+            let responded = link.ask(&respond(&asked)?)?;
+            self.answered(&mut link, &asked, &responded, at == 0);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn answered(&self, link: &mut Link, asked: &ApprovalBrief, responded: &Responded, first: bool) {
+        #[derive(Serialize)]
+        struct Row<'a> {
+            #[serde(rename = "type")]
+            kind: &'static str,
+            #[serde(flatten)]
+            responded: Named<'a>,
+        }
+        /// The kind of an option, beside the type of the row.
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Named<'a> {
+            approval_id: &'a str,
+            title: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            option_id: Option<&'a str>,
+            #[serde(rename = "kind", skip_serializing_if = "Option::is_none")]
+            sort: Option<&'a str>,
+            by: agentline_core::hub::api::By,
+        }
+        let Responded { approval_id, title, option_id, kind, by } = responded;
+        if self.global.format() == Format::Json {
+            let named =
+                Named { approval_id, title, option_id: option_id.as_deref(), sort: kind.as_deref(), by: *by };
+            // A reader that is gone does not take the answer back.
+            let _ = output::print(&line(&Row { kind: "answer", responded: named }, first));
+            return;
+        }
+        if self.global.quiet {
+            return;
+        }
+        let session = asked.session_id.as_deref().map(|id| whose(link, id));
+        self.notes.line(&outcome(responded, session.as_deref(), self.notes.paint()));
+    }
+}
+
+/// How it was answered: `✓ allowed once: run cargo test login (s3 try-claude-code)`.
+pub(super) fn outcome(responded: &Responded, session: Option<&str>, paint: Paint) -> String {
+    let what = match responded.kind.as_deref() {
+        Some("allow_once") => In(paint.good, "✓ allowed once"),
+        Some("allow_always") => In(paint.good, "✓ allowed ALWAYS (no 'once' was offered)"),
+        Some("reject_once") => In(paint.bad, "✗ denied once"),
+        Some("reject_always") => In(paint.bad, "✗ denied for good"),
+        Some(_) | None => In(paint.good, "✓ answered"),
+    };
+    let session = session.map_or_else(String::new, |session| format!(" ({session})"));
+    format!("{what}: {}{session}", plain(&responded.title))
+}
+
+/// What people call a session.
+fn whose(link: &mut Link, id: &str) -> String {
+    let rows = link.ask(&SessionsList { all: true, ..SessionsList::default() }).unwrap_or_default();
+    let row = rows.into_iter().find(|row| row.id == id);
+    let host = link.route.host().map(str::to_owned);
+    row.map_or_else(
+        || plain(id).into_owned(),
+        |row| crate::session::called(&agentline_core::hub::api::SessionBrief { host, ..row }),
+    )
+}
+
+/// The option that allows for good, if there is one.
+fn always(asked: &ApprovalBrief) -> Result<String, Problem> {
+    let mut options = asked.options.iter().filter(|option| option.kind == OptionKind::AllowAlways);
+    match (options.next(), options.next()) {
+        (Some(option), None) => Ok(option.option_id.clone()),
+        (Some(_), Some(_)) => {
+            let ids: Vec<_> = asked
+                .options
+                .iter()
+                .filter(|option| option.kind == OptionKind::AllowAlways)
+                .map(|option| plain(&option.option_id))
+                .collect();
+            Err(usage(format!("there are several ways to allow it for good: {}", ids.join(", ")))
+                .hint(format!("agentline approval allow {} --option ID", plain(&asked.approval_id))))
+        }
+        (None, _) => Err(usage(format!("{} cannot be allowed for good", plain(&asked.approval_id)))
+            .hint(format!("agentline approval show {}", plain(&asked.approval_id)))),
+    }
+}

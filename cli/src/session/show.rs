@@ -1,0 +1,156 @@
+//! `session show` and `session wait`: what was said, and how it ended.
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+use agentline_core::hub::api::{
+    MessageBrief, Role, SessionBrief, SessionShow, SessionWait, Waited, WaitedFor,
+};
+use serde::Serialize;
+
+use super::row::{WAITS, called, exit_code, handle, stands};
+use super::{At, Desk, Show, Wait};
+use crate::args::Format;
+use crate::output::{self, EXPIRED, In, line, object, plain, printable};
+use crate::words::{Kind, Phase, Problem};
+
+impl Desk<'_> {
+    pub(super) fn show(&self, args: &Show) -> Result<ExitCode, Problem> {
+        let At { mut link, id } = self.at(args.id.as_deref(), None, false)?;
+        let load = args.no_load.then_some(false);
+        let show = SessionShow { session_id: id, tail: args.tail, load };
+        if self.global.format() == Format::Text && !self.global.quiet {
+            self.notes.animate();
+            self.notes.busy("reading the session");
+        }
+        let messages = link.ask(&show);
+        self.notes.still();
+        let messages = messages?;
+        let shown: Vec<&MessageBrief> = match args.last {
+            true => messages.iter().rev().find(|message| message.role == Role::Agent).into_iter().collect(),
+            false => messages.iter().collect(),
+        };
+        if shown.is_empty() && self.global.format() == Format::Text && !self.global.quiet {
+            self.notes.line("◦ nothing was said yet, or its agent does not tell");
+        }
+        Ok(output::print(&match self.global.format() {
+            Format::Json => json(&shown),
+            Format::Text if args.last => shown.iter().map(|message| text(&message.content)).collect(),
+            Format::Text => shown.iter().map(|message| self.message(message)).collect::<Vec<_>>().join("\n"),
+        }))
+    }
+
+    fn message(&self, message: &MessageBrief) -> String {
+        let paint = self.notes.paint();
+        let content = &message.content;
+        match message.role {
+            Role::User => format!(
+                "{} {}",
+                In(paint.strong, "›"),
+                text(content).replace('\n', "\n  ").trim_end().to_owned() + "\n"
+            ),
+            Role::Agent => text(content),
+            Role::Tool => {
+                let mark = match message.tool_status.as_deref() {
+                    Some("failed") => In(paint.bad, "✗"),
+                    Some("completed") | None => In(paint.good, "✓"),
+                    Some(_) => In(paint.dim, "…"),
+                };
+                format!("  {mark} {}\n", plain(content))
+            }
+            Role::System => format!("{} {}\n", In(paint.dim, "◦"), plain(content)),
+        }
+    }
+
+    pub(super) fn wait(&self, args: &Wait) -> Result<ExitCode, Problem> {
+        let At { link, id } = self.at(args.id.as_deref(), None, false)?;
+        let wait = SessionWait {
+            session_id: id.clone(),
+            timeout_ms: args.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+            through_questions: args.through_questions,
+        };
+        let shows = self.global.format() == Format::Text && !self.global.quiet;
+        if shows {
+            self.notes.animate();
+            self.notes.busy(&format!("waiting for {}", plain(&id)));
+        }
+        let mut link = link.heeding()?;
+        let waited = link.ask(&wait);
+        self.notes.still();
+        let Waited { mut session, reason, .. } =
+            waited.map_err(|problem| match problem.kind == Kind::Cancelled {
+                true => Problem { message: "we stopped waiting; the session goes on".into(), ..problem },
+                false => problem,
+            })?;
+        session.host = link.route.host().map(str::to_owned);
+        let code = match reason {
+            WaitedFor::Completed | WaitedFor::Idle => 0,
+            WaitedFor::Held => 1,
+            WaitedFor::WaitingApproval => WAITS,
+            WaitedFor::Timeout => EXPIRED,
+            WaitedFor::Cancelled => 130,
+            WaitedFor::Error => exit_code(&session).max(1),
+        };
+        self.waited(&session, reason, code)
+    }
+
+    fn waited(&self, session: &SessionBrief, reason: WaitedFor, code: u8) -> Result<ExitCode, Problem> {
+        #[derive(Serialize)]
+        struct Row<'a> {
+            #[serde(flatten)]
+            session: &'a SessionBrief,
+            reason: WaitedFor,
+        }
+        if self.global.format() == Format::Json {
+            let printed = output::print(&object("session", &Row { session, reason }));
+            return Ok(if printed == ExitCode::SUCCESS { ExitCode::from(code) } else { printed });
+        }
+        let (id, who) = (handle(session), called(session));
+        let hint = match reason {
+            WaitedFor::WaitingApproval => Some("agentline approval list --watch".to_owned()),
+            WaitedFor::Held => Some(format!("agentline session queue {id} --go")),
+            WaitedFor::Timeout => Some(format!("agentline session cancel {id}")),
+            WaitedFor::Error | WaitedFor::Cancelled => Some(format!("agentline session retry {id}")),
+            WaitedFor::Completed | WaitedFor::Idle => None,
+        };
+        let why = match reason {
+            WaitedFor::Timeout => format!("{who}: it takes longer than --timeout, and goes on"),
+            WaitedFor::Held => format!("{who}: only held prompts wait"),
+            WaitedFor::Completed
+            | WaitedFor::Idle
+            | WaitedFor::Cancelled
+            | WaitedFor::Error
+            | WaitedFor::WaitingApproval => format!("{who}: {}", stands(session)),
+        };
+        let why = match &session.last_error {
+            Some(error) if reason == WaitedFor::Error => format!("{why}: {}", plain(&error.message)),
+            Some(_) | None => why,
+        };
+        let Some(hint) = hint else {
+            if !self.global.quiet {
+                self.notes.line(&format!("{} {why}", In(self.notes.paint().dim, "◦")));
+            }
+            return Ok(ExitCode::from(code));
+        };
+        Err(Problem::new(Phase::Session, Kind::Rpc, why).hint(hint).code(code))
+    }
+}
+
+/// What somebody said, with a line end.
+fn text(content: &str) -> String {
+    let content = if io::stdout().is_terminal() { printable(content) } else { content.into() };
+    let end = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
+    format!("{content}{end}")
+}
+
+fn json(messages: &[&MessageBrief]) -> String {
+    #[derive(Serialize)]
+    struct Row<'a> {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        #[serde(flatten)]
+        message: &'a MessageBrief,
+    }
+    let rows = messages.iter().enumerate();
+    rows.map(|(at, message)| line(&Row { kind: "message", message }, at == 0)).collect()
+}
