@@ -271,6 +271,7 @@ impl Traffic {
                 of: turn.into(),
                 tool_call,
                 options,
+                meta: None,
             });
         }
         self.turn = None;

@@ -71,7 +71,7 @@ enum Phase {
     },
     /// Nobody is left to signal; only the drain grace is waited for.
     Parting,
-    Closed(Option<OpenError>),
+    Closed,
 }
 
 /// What is at the other end.
@@ -205,7 +205,7 @@ impl Link {
         }
         match self.phase {
             Phase::Opening { until, .. } | Phase::Abandoned { until } if until <= now.mono => {
-                self.close(Some(OpenError::TimedOut), out);
+                self.close(out);
                 report = Report::Failed(OpenError::TimedOut);
             }
             Phase::Opening { again: Some(at), .. } if at <= now.mono => self.open_again(out),
@@ -217,7 +217,7 @@ impl Link {
             | Phase::Flushing { .. }
             | Phase::Leaving { .. }
             | Phase::Parting
-            | Phase::Closed(_) => {}
+            | Phase::Closed => {}
         }
         report
     }
@@ -238,7 +238,7 @@ impl Link {
                 },
             )),
             Phase::Open | Phase::Parting => None,
-            Phase::Closed(_) => return None,
+            Phase::Closed => return None,
         };
         let drain = match self.inbound {
             Inbound::Draining { until } => Some((until, "drain after exit")),
@@ -295,7 +295,7 @@ impl Link {
                 self.inbound = Inbound::Open;
             }
             // Whatever else is not there yet leaves nothing behind.
-            (Phase::Opening { .. }, _) => self.close(None, out),
+            (Phase::Opening { .. }, _) => self.close(out),
             // Nobody is left who could read what is unsent.
             (Phase::Open, Life::Exited(..)) => self.end_stdin(now, out),
             (Phase::Open, _) => {
@@ -330,7 +330,7 @@ impl Link {
     /// Ends the link at once: what is unsent is lost, and nothing that the peer still says matters.
     pub fn cut<E>(&mut self, out: &mut Outputs<E>) {
         if !self.is_closed() {
-            self.close(None, out);
+            self.close(out);
         }
     }
 
@@ -414,7 +414,7 @@ impl Link {
     /// Whether the link is over.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
-        matches!(self.phase, Phase::Closed(_))
+        matches!(self.phase, Phase::Closed)
     }
 
     /// How it ended, or how far it came.
@@ -426,9 +426,8 @@ impl Link {
             Life::Exited(exit, Search::Gone) => (Some(*exit), Some(Group::Gone)),
             Life::Exited(exit, _) => (Some(*exit), Some(Group::Alive)),
         };
-        let failed = if let Phase::Closed(failed) = self.phase { failed } else { None };
         let stderr_tail = String::from_utf8_lossy(&self.stderr).into_owned();
-        Obituary { failed, exit, exit_rung: self.exit_rung, rung: self.rung, group, stderr_tail }
+        Obituary { exit, exit_rung: self.exit_rung, rung: self.rung, group, stderr_tail }
     }
 
     fn opened<E>(&mut self, now: Now, peer: Peer, out: &mut Outputs<E>) -> Report<'static> {
@@ -458,14 +457,12 @@ impl Link {
                 Report::Quiet
             }
             Phase::Opening { .. } | Phase::Abandoned { .. } => {
-                self.close(Some(error), out);
+                self.close(out);
                 Report::Failed(error)
             }
-            Phase::Open
-            | Phase::Flushing { .. }
-            | Phase::Leaving { .. }
-            | Phase::Parting
-            | Phase::Closed(_) => Report::Quiet,
+            Phase::Open | Phase::Flushing { .. } | Phase::Leaving { .. } | Phase::Parting | Phase::Closed => {
+                Report::Quiet
+            }
         }
     }
 
@@ -547,7 +544,7 @@ impl Link {
                 (Signal::Kill, self.graces.reap)
             }
             // Even SIGKILL does not end a process that hangs in the kernel: the obituary says that it lives.
-            (Rung::Kill, _) | (_, Life::Given | Life::Stream | Life::Unborn) => return self.close(None, out),
+            (Rung::Kill, _) | (_, Life::Given | Life::Stream | Life::Unborn) => return self.close(out),
         };
         out.act(self.id, Action::Signal(signal));
         self.phase = Phase::Leaving { until: now.mono + grace };
@@ -594,12 +591,12 @@ impl Link {
             Life::Exited(_, search) => self.inbound == Inbound::Ended && *search == Search::Gone,
         };
         if left && over {
-            self.close(None, out);
+            self.close(out);
         }
     }
 
-    fn close<E>(&mut self, failed: Option<OpenError>, out: &mut Outputs<E>) {
-        self.phase = Phase::Closed(failed);
+    fn close<E>(&mut self, out: &mut Outputs<E>) {
+        self.phase = Phase::Closed;
         self.outbox.clear();
         self.in_flight = None;
         out.act(self.id, Action::Close);

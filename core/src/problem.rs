@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::acp::client::Clock;
 use crate::acp::session::{AuthMethod, Unsettable};
 use crate::acp::{Fault, Notice, StopReason};
 use crate::machine::{Exit, OpenError, Refused};
@@ -46,8 +47,8 @@ pub enum RootCause {
     TimedOut {
         /// The clock that ran out.
         clock: Clock,
-        /// Its value, where that is known.
-        after: Option<Duration>,
+        /// What it stood at.
+        after: Duration,
         /// The first peculiarity of the agent: it may be what was waited for, in another form.
         saw: Option<Box<Notice>>,
     },
@@ -107,24 +108,6 @@ pub enum Foreign {
     NoInitialize,
     /// Messages in other frames than lines.
     Framing(String),
-}
-
-/// The clocks that end a run.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Clock {
-    /// For the handshake, from the start of the agent on.
-    Initialize,
-    /// For a login.
-    Authenticate,
-    /// For each request that opens or sets up a session.
-    Session,
-    /// For one turn, its open questions included.
-    Turn,
-    /// For the silence of the agent during a turn.
-    Silence,
-    /// For the whole run.
-    Run,
 }
 
 /// How the agent's process ended.
@@ -232,7 +215,9 @@ impl fmt::Display for Failed {
             RootCause::Gone(Some(Exit::Signal(signal))) => write!(f, "signal {signal} ended the agent"),
             RootCause::Gone(Some(Exit::Unknown) | None) => f.write_str("the agent is gone"),
             RootCause::WrongVersion(version) => write!(f, "the agent speaks version {version} of ACP"),
-            RootCause::TimedOut { clock, .. } => write!(f, "a clock ran out: {clock:?}"),
+            RootCause::TimedOut { clock, after, .. } => {
+                write!(f, "the clock {} ran out after {after:?}", clock.as_str())
+            }
             RootCause::Unsettable(why) => why.fmt(f),
             RootCause::Unreadable(why) => f.write_str(why),
             RootCause::Fault(fault) => fault.fmt(f),

@@ -28,6 +28,9 @@ pub trait Role: Sized {
     /// What the peer can do wrong.
     type Fault: Clone;
 
+    /// What is wrong with a peer that lets too much wait for it, where it cannot be made to wait.
+    const DEAF: Option<Self::Fault> = None;
+
     /// At the start of its run.
     fn start(now: Now, config: Self::Config) -> Self;
 
@@ -92,6 +95,9 @@ pub trait Role: Sized {
 
     /// What follows from any step.
     fn settle(&mut self, _now: Now) {}
+
+    /// The peer reads so slowly that whoever can wait should (`true`), or has caught up.
+    fn crowded(&mut self, _crowded: bool) {}
 
     /// Sends what there is to send.
     fn flush(&mut self, now: Now) {
@@ -165,6 +171,10 @@ pub struct Wire<E, F> {
     lines: Lines,
     /// Why it is left, once it is.
     parted: Option<Cause<F>>,
+    unsent_soft: usize,
+    unsent_hard: usize,
+    /// Whether more was unsent than what a writer that can wait should let wait.
+    crowded: bool,
 }
 
 impl<E, F> Wire<E, F> {
@@ -172,13 +182,17 @@ impl<E, F> Wire<E, F> {
     pub fn open(now: Now, how: Open, limits: &Limits, graces: &Graces) -> Self {
         let mut out = Outputs::default();
         let link = Link::open(now, LinkId::FIRST, how, limits, graces, &mut out);
-        Self { link, out, lines: Lines::new(limits.line), parted: None }
+        Self::of(link, out, limits)
     }
 
     /// Around a connection that a listener took.
     pub fn adopt(limits: &Limits, graces: &Graces) -> Self {
-        let link = Link::adopt(LinkId::FIRST, limits, graces);
-        Self { link, out: Outputs::default(), lines: Lines::new(limits.line), parted: None }
+        Self::of(Link::adopt(LinkId::FIRST, limits, graces), Outputs::default(), limits)
+    }
+
+    fn of(link: Link, out: Outputs<E>, limits: &Limits) -> Self {
+        let &Limits { line, unsent_soft, unsent_hard, .. } = limits;
+        Self { link, out, lines: Lines::new(line), parted: None, unsent_soft, unsent_hard, crowded: false }
     }
 
     /// Whether nobody has left.
@@ -194,6 +208,23 @@ impl<E, F> Wire<E, F> {
     /// News for the application.
     pub fn tell(&mut self, event: E) {
         self.out.tell(event);
+    }
+
+    /// Whether what can wait may be sent.
+    ///
+    /// # Errors
+    ///
+    /// The peer reads slowly.
+    pub const fn has_room(&self) -> Result<(), Refused> {
+        if self.crowded { Err(Refused::Crowded) } else { Ok(()) }
+    }
+
+    /// Whether the peer has become slow, or has caught up, if that is news.
+    fn flow(&mut self) -> Option<bool> {
+        // Half, so that a peer that reads slowly does not toggle it with each line.
+        let most = if self.crowded { self.unsent_soft / 2 } else { self.unsent_soft };
+        let crowded = self.link.unsent() > most;
+        (std::mem::replace(&mut self.crowded, crowded) != crowded).then_some(crowded)
     }
 
     /// Bytes of lines that had to wait.
@@ -290,7 +321,11 @@ fn take_in<R: Role>(role: &mut R, now: Now, report: Report<'_>) {
 fn settle<R: Role>(role: &mut R, now: Now) {
     // What had to wait comes first: this step may have made room for it.
     go_on(role, now);
+    watch_unsent(role, now);
     if role.wire().is_up() {
+        if let Some(crowded) = role.wire_mut().flow() {
+            role.crowded(crowded);
+        }
         role.settle(now);
     }
     if role.wire().is_up() {
@@ -308,6 +343,16 @@ fn settle<R: Role>(role: &mut R, now: Now) {
         let wire = role.wire_mut();
         last.into_iter().for_each(|event| wire.tell(event));
         wire.out.end();
+    }
+}
+
+/// Looked at after each line: what came in one read can ask for many times its size.
+fn watch_unsent<R: Role>(role: &mut R, now: Now) {
+    let wire = role.wire();
+    if wire.link.unsent() > wire.unsent_hard
+        && let Some(fault) = R::DEAF
+    {
+        role.part(now, Cause::Fault(fault));
     }
 }
 
@@ -341,7 +386,10 @@ fn take<'a, R: Role>(role: &mut R, now: Now, lines: &mut Lines, bytes: &'a [u8])
         }
         match if role.wire().is_up() { role.takes() } else { Takes::Never } {
             Takes::Now => match feed.next() {
-                Some(line) => role.line(now, line),
+                Some(line) => {
+                    role.line(now, line);
+                    watch_unsent(role, now);
+                }
                 None => return &[],
             },
             Takes::Later => {

@@ -457,7 +457,7 @@ fn ask(tag: Tag, turn: TurnKey, title: &str) -> agent::Command {
         title: Some(title.to_owned()),
         ..ToolCallUpdate::default()
     };
-    agent::Command::AskPermission { tag, of: turn.into(), tool_call, options }
+    agent::Command::AskPermission { tag, of: turn.into(), tool_call, options, meta: None }
 }
 
 /// Anybody may speak at any time, the agent and the connections may break: each line has one end, each caller

@@ -390,7 +390,10 @@ impl Scripted {
         };
         let options = options.collect();
         self.wait(Wait::Answer);
-        self.ask(now, Command::AskPermission { tag: Tag(1), of: turn.into(), tool_call, options });
+        self.ask(
+            now,
+            Command::AskPermission { tag: Tag(1), of: turn.into(), tool_call, options, meta: None },
+        );
     }
 
     fn wait(&mut self, wait: Wait) {

@@ -197,6 +197,7 @@ impl Player {
                 ..ToolCallUpdate::default()
             },
             options: options.clone(),
+            meta: None,
         })?;
         loop {
             match self.notes.recv().map_err(|_| Break::Over)? {

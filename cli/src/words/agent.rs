@@ -39,13 +39,21 @@ impl Verb {
     /// The option that sets a clock, where there is one.
     const fn option(self, clock: Clock) -> Option<&'static str> {
         match (self, clock) {
-            (Self::Run | Self::Check | Self::Login, Clock::Initialize) => Some("--init-timeout"),
-            (Self::Run, Clock::Silence) => Some("--idle-timeout"),
+            (_, Clock::Initialize) => Some("--init-timeout"),
+            (Self::Run | Self::Chat, Clock::Silence) => Some("--idle-timeout"),
+            (Self::Run | Self::Chat, Clock::Cancel) => Some("--cancel-grace"),
             (Self::Run, Clock::Run) | (Self::Check, Clock::Turn) => Some("--timeout"),
             (Self::Check, Clock::Session) => Some("--session-timeout"),
-            (Self::Run, Clock::Authenticate | Clock::Session | Clock::Turn)
-            | (Self::Check, Clock::Authenticate | Clock::Silence | Clock::Run)
-            | (Self::Chat | Self::Login, _) => None,
+            (
+                Self::Run | Self::Chat | Self::Check | Self::Login,
+                Clock::Session
+                | Clock::Authenticate
+                | Clock::Request
+                | Clock::Turn
+                | Clock::Silence
+                | Clock::Cancel
+                | Clock::Run,
+            ) => None,
         }
     }
 }
@@ -119,18 +127,17 @@ fn gone(phase: Phase, exit: Option<Exit>, name: &str) -> String {
 }
 
 /// The clock, its value, and the option that sets it.
-fn timed_out(clock: Clock, after: Option<Duration>, about: Subject<'_>) -> String {
-    let name = about.name;
-    let limit = after.map(span);
-    let within = limit.as_ref().map_or_else(|| "in time".to_owned(), |limit| format!("within {limit}"));
-    let limit = limit.unwrap_or_else(|| "its time".to_owned());
+fn timed_out(clock: Clock, after: Duration, about: Subject<'_>) -> String {
+    let (name, after) = (about.name, span(after));
     let said = match clock {
-        Clock::Initialize => format!("{name} did not answer initialize {within}"),
-        Clock::Authenticate => format!("{name} did not finish the login {within}"),
-        Clock::Session => format!("{name} did not answer the request for a session {within}"),
-        Clock::Turn => format!("{name} did not end the turn {within}"),
-        Clock::Silence => format!("{name} was silent for {limit} during the turn"),
-        Clock::Run => format!("the run took longer than {limit}"),
+        Clock::Initialize => format!("{name} did not answer initialize within {after}"),
+        Clock::Session => format!("{name} did not answer the request for a session within {after}"),
+        Clock::Authenticate => format!("{name} did not finish the login within {after}"),
+        Clock::Request => format!("{name} did not answer within {after}"),
+        Clock::Turn => format!("{name} did not end the turn within {after}"),
+        Clock::Silence => format!("{name} was silent for {after} during the turn"),
+        Clock::Cancel => format!("{name} did not confirm the cancel within {after}"),
+        Clock::Run => format!("the run took longer than {after}"),
     };
     match about.verb.option(clock) {
         Some(option) => format!("{said} ({option})"),
@@ -476,7 +483,7 @@ mod tests {
 
     #[test]
     fn each_clock_is_named_with_its_value_and_its_option() {
-        let late = |clock, saw| RootCause::TimedOut { clock, after: Some(Duration::from_secs(90)), saw };
+        let late = |clock, saw| RootCause::TimedOut { clock, after: Duration::from_secs(90), saw };
         for (clock, verb, said, hint) in [
             (
                 Clock::Initialize,
@@ -484,7 +491,12 @@ mod tests {
                 "it did not answer initialize within 1 min 30 s (--init-timeout)",
                 true,
             ),
-            (Clock::Initialize, Verb::Chat, "it did not answer initialize within 1 min 30 s", true),
+            (
+                Clock::Initialize,
+                Verb::Chat,
+                "it did not answer initialize within 1 min 30 s (--init-timeout)",
+                true,
+            ),
             (
                 Clock::Silence,
                 Verb::Run,

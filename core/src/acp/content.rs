@@ -199,20 +199,24 @@ impl ContentBlock {
     }
 }
 
-impl<'de> Deserialize<'de> for ContentBlock {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = <&'de RawValue>::deserialize(deserializer)?;
-        let tag = tag_of(raw, "type").ok_or_else(|| D::Error::missing_field("type"))?;
-        let json = raw.get();
+impl ContentBlock {
+    /// Reads a block as it was written.
+    fn read(json: &str) -> Result<Self, serde_json::Error> {
+        let tag = tag_of(json, "type").ok_or_else(|| Error::missing_field("type"))?;
         match &*tag {
             "text" => serde_json::from_str(json).map(Self::Text),
             "image" => serde_json::from_str(json).map(Self::Image),
             "audio" => serde_json::from_str(json).map(Self::Audio),
             "resource_link" => serde_json::from_str(json).map(Self::ResourceLink),
             "resource" => serde_json::from_str(json).map(Self::Resource),
-            _ => Ok(Self::Unknown(Unknown { tag: tag.into_owned(), raw: Json::from(raw) })),
+            _ => Ok(Self::Unknown(Unknown { tag: tag.into_owned(), raw: Json::of(json)? })),
         }
-        .map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for ContentBlock {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(<&'de RawValue>::deserialize(deserializer)?.get()).map_err(D::Error::custom)
     }
 }
 
@@ -231,7 +235,7 @@ impl Serialize for ContentBlock {
 }
 
 /// The string member `name` of an object, without decoding the rest; the first one counts.
-pub(super) fn tag_of<'a>(raw: &'a RawValue, name: &'static str) -> Option<Cow<'a, str>> {
+pub(super) fn tag_of<'a>(json: &'a str, name: &'static str) -> Option<Cow<'a, str>> {
     struct Tag(&'static str);
 
     impl<'de> Visitor<'de> for Tag {
@@ -255,14 +259,14 @@ pub(super) fn tag_of<'a>(raw: &'a RawValue, name: &'static str) -> Option<Cow<'a
     }
 
     // Nearly everybody writes it first, and without escapes.
-    let first = raw.get().strip_prefix("{\"").and_then(|rest| rest.strip_prefix(name)?.strip_prefix("\":\""));
+    let first = json.strip_prefix("{\"").and_then(|rest| rest.strip_prefix(name)?.strip_prefix("\":\""));
     if let Some(tag) = first.and_then(|rest| rest.get(..memchr2(b'"', b'\\', rest.as_bytes())?)) {
         let end = 2 + name.len() + 3 + tag.len();
-        if raw.get().as_bytes().get(end) == Some(&b'"') {
+        if json.as_bytes().get(end) == Some(&b'"') {
             return Some(Cow::Borrowed(tag));
         }
     }
-    let mut json = serde_json::Deserializer::from_str(raw.get());
+    let mut json = serde_json::Deserializer::from_str(json);
     json.deserialize_map(Tag(name)).ok().flatten()
 }
 

@@ -1,6 +1,6 @@
-//! The one line that comes by the million: a text chunk, decoded in one pass.
+//! The lines that come by the million: a text chunk, decoded in one pass, and the envelope of any other update.
 //!
-//! Anything that is not exactly that shape is a surprise and takes the total path, which must come to the same
+//! Anything that is not exactly of that shape is a surprise and takes the total path, which must come to the same
 //! result (tested as a property).
 
 use std::borrow::Cow;
@@ -9,10 +9,11 @@ use std::fmt;
 use memchr::memmem;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 use super::lenient::{Object, object};
 use super::update::Speaker;
-use crate::rpc::Text;
+use crate::rpc::{self, Text};
 
 /// A text chunk, borrowed from its line as far as it holds no escapes.
 pub(super) struct TextChunk<'a> {
@@ -26,7 +27,8 @@ pub(super) struct TextChunk<'a> {
 pub(super) fn text_chunk(line: &str) -> Option<TextChunk<'_>> {
     // Cheaper than an attempt that fails half way.
     memmem::find(line.as_bytes(), b"_chunk\"")?;
-    let Line { params: Object(Params { session_id, update: Object(update) }), .. } = object(line).ok()?;
+    let Line { params: Object(Params { session_id, update: Object(update) }), .. } =
+        object::<Line<Params<'_, Object<Update<'_>>>>>(line).ok()?;
     let Object(content) = update.content;
     Some(TextChunk {
         session: session_id.0,
@@ -36,24 +38,33 @@ pub(super) fn text_chunk(line: &str) -> Option<TextChunk<'_>> {
     })
 }
 
+/// An update that is not decoded yet, and its session.
+pub(super) fn update(line: &str, depth: usize) -> Option<(Cow<'_, str>, &RawValue)> {
+    memmem::find(line.as_bytes(), b"\"session/update\"")?;
+    if !rpc::is_plain(line, depth) {
+        return None;
+    }
+    let Line { params: Object(Params { session_id, update }), .. } =
+        object::<Line<Params<'_, &RawValue>>>(line).ok()?;
+    Some((session_id.0, update))
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line<'a> {
+struct Line<U> {
     #[serde(rename = "jsonrpc")]
     _jsonrpc: Version,
     #[serde(rename = "method")]
     _method: Method,
-    #[serde(borrow)]
-    params: Object<Params<'a>>,
+    params: Object<U>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Params<'a> {
+struct Params<'a, U> {
     #[serde(borrow)]
     session_id: Text<'a>,
-    #[serde(borrow)]
-    update: Object<Update<'a>>,
+    update: U,
 }
 
 #[derive(Deserialize)]

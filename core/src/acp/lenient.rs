@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -70,29 +70,53 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    struct Items<T>(PhantomData<T>);
+    items_by(deserializer, |item| serde_json::from_str(item))
+}
 
-    impl<'de, T: Deserialize<'de>> Visitor<'de> for Items<T> {
-        type Value = Vec<T>;
+/// Like [`some_items`], of items that have a reader of their own.
+pub(super) fn items_by<'de, D, T>(
+    deserializer: D,
+    read: impl Fn(&'de str) -> Result<T, serde_json::Error>,
+) -> Result<Option<Vec<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let raw = <&'de RawValue>::deserialize(deserializer)?.get();
+    let Some(inside) = raw.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else { return Ok(None) };
+    let mut items = Vec::new();
+    each_item(inside, |item| items.extend(read(item).ok()));
+    Ok(Some(items))
+}
 
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a list")
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<T>, A::Error> {
-            let mut items = Vec::new();
-            while let Some(item) = seq.next_element::<&'de RawValue>()? {
-                items.extend(serde_json::from_str(item.get()).ok());
+/// Goes through what stands between the brackets of a list that is sound JSON. Serde would ask for memory to find where
+/// an item ends.
+fn each_item<'a>(inside: &'a str, mut seen: impl FnMut(&'a str)) {
+    let (mut depth, mut start) = (0_usize, 0);
+    let mut bytes = inside.bytes().enumerate();
+    while let Some((at, byte)) = bytes.next() {
+        match byte {
+            b'"' => {
+                let mut escaped = false;
+                // To the quote that no backslash stands before.
+                let _ = bytes.find(|(_, byte)| {
+                    let ends = *byte == b'"' && !escaped;
+                    escaped = *byte == b'\\' && !escaped;
+                    ends
+                });
             }
-            Ok(items)
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => {
+                seen(inside.get(start..at).unwrap_or_default().trim());
+                start = at + 1;
+            }
+            _ => {}
         }
     }
-
-    let raw = <&'de RawValue>::deserialize(deserializer)?;
-    if !raw.get().starts_with('[') {
-        return Ok(None);
+    let last = inside.get(start..).unwrap_or_default().trim();
+    if !last.is_empty() {
+        seen(last);
     }
-    Ok(serde_json::Deserializer::from_str(raw.get()).deserialize_seq(Items(PhantomData)).ok())
 }
 
 /// Null counts as empty, anything else must be right.
@@ -127,4 +151,26 @@ pub(super) mod marker {
 /// What is not worth writing.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_items_of_a_list_are_those_that_serde_finds() {
+        for list in [
+            "[]",
+            " [ ] ",
+            "[1]",
+            "[1,2]",
+            r#"[ "a,b" , "\"],[" , "\\" , {"x":[1,{"y":"}"}]} , [[],[]] , null , 1e999 ]"#,
+        ] {
+            let expected: Vec<&RawValue> = serde_json::from_str(list).expect("a list");
+            let mut seen = Vec::new();
+            let inside = list.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+            each_item(inside.expect("brackets"), |item| seen.push(item));
+            assert_eq!(seen, expected.iter().map(|raw| raw.get()).collect::<Vec<_>>(), "{list}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::content::{Tagged, tag_of};
-use super::lenient::{explain, is_default, items, or_default, some_items};
+use super::lenient::{explain, is_default, items, items_by, or_default, some_items};
 use super::session::ConfigOption;
 use super::{ContentBlock, Json, SessionId, Unknown};
 use crate::rpc::RpcError;
@@ -98,7 +98,7 @@ pub struct ToolCall {
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub status: ToolStatus,
     /// What people may see of it: text, changes of files, terminals.
-    #[serde(default, deserialize_with = "items", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "all_contents", skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<ToolContent>,
     /// Files that it touches.
     #[serde(default, deserialize_with = "items", skip_serializing_if = "Vec::is_empty")]
@@ -133,7 +133,7 @@ pub struct ToolCallUpdate {
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub status: Option<ToolStatus>,
     /// What people may see of it: text, changes of files, terminals.
-    #[serde(default, deserialize_with = "some_items", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "contents", skip_serializing_if = "Option::is_none")]
     pub content: Option<Vec<ToolContent>>,
     /// Files that it touches.
     #[serde(default, deserialize_with = "some_items", skip_serializing_if = "Option::is_none")]
@@ -507,7 +507,7 @@ pub(crate) struct Written<'a> {
 
 impl<'a> Written<'a> {
     pub(crate) fn read(self) -> Result<(Cow<'a, str>, Update, &'a RawValue), RpcError> {
-        let update = Update::read(self.update);
+        let update = Update::read(self.update.get());
         let update = update.map_err(|error| RpcError::invalid_params(explain(&error)))?;
         Ok((self.session_id, update, self.update))
     }
@@ -534,9 +534,8 @@ impl Update {
 
 impl Update {
     /// Reads an update as it was written.
-    pub(super) fn read(raw: &RawValue) -> Result<Self, serde_json::Error> {
-        let tag = tag_of(raw, "sessionUpdate").ok_or_else(|| Error::missing_field("sessionUpdate"))?;
-        let json = raw.get();
+    pub(super) fn read(json: &str) -> Result<Self, serde_json::Error> {
+        let tag = tag_of(json, "sessionUpdate").ok_or_else(|| Error::missing_field("sessionUpdate"))?;
         if let Some(speaker) = Speaker::from_tag(&tag) {
             return serde_json::from_str(json).map(|chunk| Self::Message(speaker, chunk));
         }
@@ -549,14 +548,14 @@ impl Update {
             "config_option_update" => serde_json::from_str(json).map(Self::ConfigOptions),
             "session_info_update" => serde_json::from_str(json).map(Self::SessionInfo),
             "usage_update" => serde_json::from_str(json).map(Self::Usage),
-            _ => Ok(Self::Other(Unknown { tag: tag.into_owned(), raw: Json::from(raw) })),
+            _ => Ok(Self::Other(Unknown { tag: tag.into_owned(), raw: Json::of(json)? })),
         }
     }
 }
 
 impl<'de> Deserialize<'de> for Update {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::read(<&'de RawValue>::deserialize(deserializer)?).map_err(D::Error::custom)
+        Self::read(<&'de RawValue>::deserialize(deserializer)?.get()).map_err(D::Error::custom)
     }
 }
 
@@ -585,11 +584,10 @@ impl Serialize for Update {
     }
 }
 
-impl<'de> Deserialize<'de> for ToolContent {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = <&'de RawValue>::deserialize(deserializer)?;
-        let tag = tag_of(raw, "type").ok_or_else(|| D::Error::missing_field("type"))?;
-        let json = raw.get();
+impl ToolContent {
+    /// Reads it as it was written.
+    fn read(json: &str) -> Result<Self, serde_json::Error> {
+        let tag = tag_of(json, "type").ok_or_else(|| Error::missing_field("type"))?;
         match &*tag {
             "content" => serde_json::from_str(json).map(|Wrapped { content }| Self::Content(content)),
             "diff" => serde_json::from_str(json).map(Self::Diff),
@@ -598,12 +596,25 @@ impl<'de> Deserialize<'de> for ToolContent {
             }
             // Content without its wrapper: seen in documents, read by nobody.
             "text" | "image" | "audio" | "resource" | "resource_link" => {
-                return Err(D::Error::custom("content without its wrapper"));
+                Err(Error::custom("content without its wrapper"))
             }
-            _ => Ok(Self::Unknown(Unknown { tag: tag.into_owned(), raw: Json::from(raw) })),
+            _ => Ok(Self::Unknown(Unknown { tag: tag.into_owned(), raw: Json::of(json)? })),
         }
-        .map_err(D::Error::custom)
     }
+}
+
+impl<'de> Deserialize<'de> for ToolContent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(<&'de RawValue>::deserialize(deserializer)?.get()).map_err(D::Error::custom)
+    }
+}
+
+fn all_contents<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ToolContent>, D::Error> {
+    contents(deserializer).map(Option::unwrap_or_default)
+}
+
+fn contents<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<ToolContent>>, D::Error> {
+    items_by(deserializer, ToolContent::read)
 }
 
 impl Serialize for ToolContent {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::acp::client::{self, Failure, Timeouts};
+use crate::acp::client::Failure;
 use crate::acp::session::AuthMethod;
 use crate::acp::{Fault, Notice};
 use crate::closed::{Cause, Closed};
@@ -21,9 +21,8 @@ pub(crate) struct Lost {
 }
 
 /// What is known of an agent that may explain how it failed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Evidence {
-    timeouts: Timeouts,
     /// When the agent was up.
     started: Option<Time>,
     /// The first line that was no message.
@@ -37,11 +36,6 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
-    pub(crate) fn of(config: &client::Config) -> Self {
-        let timeouts = config.timeouts.clone();
-        Self { timeouts, started: None, bad_line: None, odd: None, logins: Vec::new(), values: Vec::new() }
-    }
-
     pub(crate) const fn started(&mut self, at: Time) {
         self.started = Some(at);
     }
@@ -64,8 +58,8 @@ impl Evidence {
         let cause = match failure {
             Failure::Rpc(error) => self.rpc(phase, error),
             Failure::Unreadable(why) => RootCause::Unreadable(why.clone()),
-            Failure::TimedOut { .. } => self.timed_out(clock_of(phase)),
-            Failure::Silent { .. } => self.timed_out(Clock::Silence),
+            Failure::TimedOut { clock, after } => self.timed_out(*clock, *after),
+            Failure::Silent { after } => self.timed_out(Clock::Silence, *after),
             Failure::Unconfirmed { .. } | Failure::Shutdown => RootCause::Cancelled,
             Failure::Disconnected => RootCause::Gone(None),
         };
@@ -100,21 +94,8 @@ impl Evidence {
         }
     }
 
-    /// A clock that ran out.
-    pub(crate) fn timed_out(&self, clock: Clock) -> RootCause {
-        let after = match clock {
-            Clock::Initialize => self.timeouts.initialize,
-            Clock::Authenticate => self.timeouts.authenticate,
-            Clock::Session => self.timeouts.session,
-            Clock::Turn => self.timeouts.turn,
-            Clock::Silence => self.timeouts.silence,
-            Clock::Run => None,
-        };
-        self.expired(clock, after)
-    }
-
-    /// A clock of that value that ran out.
-    pub(crate) fn expired(&self, clock: Clock, after: Option<Duration>) -> RootCause {
+    /// A clock that ran out, and what it stood at.
+    pub(crate) fn timed_out(&self, clock: Clock, after: Duration) -> RootCause {
         RootCause::TimedOut { clock, after, saw: self.odd.clone() }
     }
 
@@ -138,22 +119,9 @@ impl Evidence {
             Fault::Echo => RootCause::NotAcp(Foreign::Echo),
             Fault::WrongVersion(version) => RootCause::WrongVersion(version.clone()),
             Fault::Refused(error) => self.rpc(phase, error),
-            Fault::TimedOut { .. } => self.timed_out(Clock::Initialize),
+            Fault::TimedOut { after } => self.timed_out(Clock::Initialize, *after),
             Fault::Unreadable(_) | Fault::LineTooLong | Fault::NotReading => RootCause::Fault(fault.clone()),
         }
-    }
-}
-
-/// The clock of what is asked in a phase.
-fn clock_of(phase: Phase) -> Clock {
-    if phase == Phase::Initialize {
-        Clock::Initialize
-    } else if phase == Phase::Authenticate {
-        Clock::Authenticate
-    } else if phase == Phase::Prompt {
-        Clock::Turn
-    } else {
-        Clock::Session
     }
 }
 

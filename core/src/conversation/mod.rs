@@ -76,7 +76,6 @@ impl Machine for Conversation {
     fn new(now: Now, config: Config) -> Self {
         let Config { client, setup, session, login, settings, policy, questions, output } = config;
         let opening = Opening::new(STEP, setup, session, settings).login(login);
-        let evidence = Evidence::of(&client);
         let mut this = Self {
             client: Client::new(now, client),
             state: State::Starting(Box::new(opening)),
@@ -85,7 +84,7 @@ impl Machine for Conversation {
             questions: Open::new(questions),
             embeds: false,
             halt: None,
-            evidence,
+            evidence: Evidence::default(),
             out: Outputs::default(),
         };
         this.settle(now);
@@ -160,7 +159,7 @@ impl Conversation {
     /// A clock of the owner's has expired, which stood at so much. How the child goes is no part of the reason, so
     /// nobody waits for it.
     pub(crate) fn expired(&mut self, now: Now, clock: Clock, after: Duration) {
-        let cause = self.evidence.expired(clock, Some(after));
+        let cause = self.evidence.timed_out(clock, after);
         self.halt(now, Failed { stderr_tail: self.stderr_tail(), ..Failed::new(self.phase(), cause) });
         self.settle(now);
     }

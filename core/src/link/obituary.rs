@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::{Exit, Group, OpenError};
+use crate::machine::{Exit, Group};
 
 /// How far the teardown had to go.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
@@ -23,8 +23,6 @@ pub enum Rung {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Obituary {
-    /// Why it never opened.
-    pub failed: Option<OpenError>,
     /// How the child ended, if it did in time.
     pub exit: Option<Exit>,
     /// How far the teardown was when it did: what came later was for those it left behind.

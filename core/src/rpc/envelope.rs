@@ -6,6 +6,7 @@ use std::fmt;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::halves::mend;
 use super::read::flaw_of;
 use super::{Id, Json, RpcError, code};
 
@@ -248,6 +249,12 @@ enum Key {
     Error,
     #[serde(other)]
     Other,
+}
+
+/// Whether there is nothing in a line that a decoder could stumble over that takes any JSON: neither half a character nor
+/// too deep a nesting.
+pub(crate) fn is_plain(line: &str, depth: usize) -> bool {
+    mend(line).is_none() && !is_deeper(line.as_bytes(), depth)
 }
 
 /// Whether brackets nest deeper than `limit` anywhere outside of strings.

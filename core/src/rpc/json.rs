@@ -18,6 +18,11 @@ impl Json {
         Self(to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned()))
     }
 
+    /// JSON as it is written there.
+    pub(crate) fn of(text: &str) -> Result<Self, serde_json::Error> {
+        RawValue::from_string(text.to_owned()).map(Self)
+    }
+
     /// Whether it is an object.
     #[must_use]
     pub fn is_object(&self) -> bool {

@@ -12,7 +12,7 @@ mod read;
 mod write;
 
 pub use envelope::{After, Flaw, Frame, parse};
-pub(crate) use envelope::{is_deeper, text};
+pub(crate) use envelope::{is_deeper, is_plain, text};
 pub(crate) use halves::{Halves, join, mend};
 pub use id::Id;
 pub use json::Json;

@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{
-    AskId, Asked, By, Can, Done, Ended, Item, Moment, Name, News, Noted, Open, Outcome, Question, Reply,
-    Setting, Settled, Told, Trouble, TurnId, Up, Wish,
+    AskId, Asked, By, Can, Done, Ended, Item, Moment, Name, News, Noted, Outcome, Question, Reply, Setting,
+    Settled, Told, Trouble, TurnId, Up, Wish,
 };
-use crate::acp::client::{self, Answer, Client, Command, Config, Event, Failure, Requested, Updated, Which};
+use crate::acp::client::{self, Answer, Client, Command, Config, Event, Failure, Requested, Updated};
 use crate::acp::services::ServiceRequest;
 use crate::acp::session::{AgentCapabilities, ConfigOption, ConfigValue};
 use crate::acp::{Json, Notice, PermissionOutcome, RequestKey, StopReason, Stopped, Update, method};
@@ -100,14 +100,7 @@ impl Machine for Source {
 impl Source {
     fn wish(&mut self, now: Now, tag: Tag, wish: Wish) -> Result<(), Refused> {
         let command = match wish {
-            Wish::Open(open, setup) => {
-                let which = match open {
-                    Open::New => Which::New,
-                    Open::Load(session) => Which::Load(session),
-                    Open::Resume(session) => Which::Resume(session),
-                };
-                Command::OpenSession { tag, which, setup: *setup }
-            }
+            Wish::Open(which, setup) => Command::OpenSession { tag, which, setup: *setup },
             Wish::List { cwd, cursor } => Command::ListSessions { tag, cwd, cursor },
             Wish::Prompt { session, turn, words } => {
                 let prompt = Command::Prompt { tag: Tag(turn.0), session: session.clone(), prompt: words };
@@ -429,6 +422,7 @@ const PAGES: usize = 1024;
 
 #[cfg(test)]
 mod tests {
+    use super::super::Open;
     use super::*;
     use crate::acp::{ContentBlock, SessionSetup};
     use crate::machine::{Heard, LinkId, Peer};

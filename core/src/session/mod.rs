@@ -26,7 +26,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::acp::session::{
-    AuthMethod, ConfigOption, ConfigValue, Implementation, SessionList, SessionSetup, SessionState,
+    AuthMethod, ConfigOption, Implementation, SessionList, SessionSetup, SessionState,
 };
 use crate::acp::update::{AvailableCommand, Chunk, Patch, Plan, Speaker, ToolCallUpdate, Usage};
 use crate::acp::{ContentBlock, Json, PermissionOption, SessionId};
@@ -186,29 +186,8 @@ pub struct Sighting {
     pub at: Duration,
 }
 
-/// Which session to open.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Open {
-    /// A new one.
-    New,
-    /// An old one with its history.
-    Load(Name),
-    /// An old one without its history.
-    Resume(Name),
-}
-
-/// Something to choose.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Setting {
-    /// A mode, by id.
-    Mode(String),
-    /// A model, by id.
-    Model(String),
-    /// An option and its value.
-    Option(String, ConfigValue),
-}
+pub use crate::acp::client::Which as Open;
+pub use crate::acp::session::Request as Setting;
 
 /// An answer to a question.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]

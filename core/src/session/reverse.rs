@@ -122,11 +122,8 @@ fn text(words: &[ContentBlock]) -> Result<String, Refused> {
 impl Reverse {
     fn settle(&mut self) {
         while let Some(output) = self.acceptor.poll() {
-            match output {
-                Output::Do(link, action) => self.out.act(link, action),
-                Output::Store(id, store) => self.out.push(Output::Store(id, store)),
-                Output::Tell(event) => self.told(event),
-                Output::End => self.out.end(),
+            if let Some(event) = self.out.pass(output) {
+                self.told(event);
             }
         }
     }

@@ -228,7 +228,7 @@ fn an_agent_says_nothing_that_the_schema_does_not_have() {
         {"optionId": "1", "name": "A", "kind": "allow_once"}, {"optionId": "2", "name": "B", "kind": "allow_always"},
         {"optionId": "3", "name": "C", "kind": "reject_once"}, {"optionId": "4", "name": "D", "kind": "reject_always"},
     ]));
-    agent.command(agent::Command::AskPermission { tag: Tag(1), of: turn.into(), tool_call, options });
+    agent.command(agent::Command::AskPermission { tag: Tag(1), of: turn.into(), tool_call, options, meta: None });
     for (tag, wanted) in (2..).zip(services()) {
         agent.command(agent::Command::Request { tag: Tag(tag), wanted });
     }

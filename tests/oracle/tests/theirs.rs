@@ -513,8 +513,7 @@ fn the_answers_to_a_permission() {
             of: prompted.turn.into(),
             tool_call: Default::default(),
             options: serde_json::from_str(r#"[{"optionId":"y","name":"Y","kind":"allow_once"}]"#)
-                .expect("options"),
-        })
+                .expect("options"), meta: None })
         .expect("a question");
         let result = RequestPermissionResponse::new(outcome);
         rig.hear(&json!({"jsonrpc": "2.0", "id": 0, "result": result}).to_string());

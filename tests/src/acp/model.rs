@@ -481,7 +481,13 @@ impl AgentGame {
                 let tool_call = ToolCallUpdate { tool_call_id: "c".into(), ..ToolCallUpdate::default() };
                 let kind = OptionKind::AllowOnce;
                 let options = vec![PermissionOption { option_id: "yes".into(), name: "Yes".into(), kind }];
-                self.command(agent::Command::AskPermission { tag, of: turn.into(), tool_call, options });
+                self.command(agent::Command::AskPermission {
+                    tag,
+                    of: turn.into(),
+                    tool_call,
+                    options,
+                    meta: None,
+                });
                 format!("ask in {id}")
             }
             (10, Some(turn)) => {

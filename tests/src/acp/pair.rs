@@ -446,6 +446,7 @@ impl AgentApp {
                             option("yes", OptionKind::AllowOnce),
                             option("no", OptionKind::RejectOnce),
                         ],
+                        meta: None,
                     });
                     return;
                 }

@@ -470,7 +470,7 @@ fn agent_command(dice: &mut Dice<'_>) -> agent::Command {
                 name: id.to_owned(),
                 kind: OptionKind::AllowOnce,
             };
-            C::AskPermission { tag, of: turn.into(), tool_call: call, options: vec![option("y")] }
+            C::AskPermission { tag, of: turn.into(), tool_call: call, options: vec![option("y")], meta: None }
         }
         12 => C::FailTurn { turn, error: RpcError::new(-32603, "m") },
         13 => C::Withdraw { tag },

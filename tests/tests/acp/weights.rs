@@ -55,7 +55,7 @@ fn update(update: &str) -> String {
 
 #[test]
 fn an_update_asks_for_little_memory_however_many_sessions_there_are() {
-    for (line, most) in [(update(TEXT), 1), (update(TOOL), 15)] {
+    for (line, most) in [(update(TEXT), 1), (update(TOOL), 12)] {
         for sessions in [1, 50, 1000] {
             let mut client = client(sessions);
             // The queue of outputs and the table of calls have their room after the first.

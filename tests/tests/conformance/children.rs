@@ -64,12 +64,12 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "a grandchild that keeps the pipe is terminated",
         cast: |dir| talk(SHORT_EOF, dir, &["--grandchild", "say up; exit 5"], &[]),
-        shows: &["ended", r#""exit":{"code":5},"failed":null,"group":"gone","rung":"term""#],
+        shows: &["ended", r#""exit":{"code":5},"group":"gone","rung":"term""#],
     },
     Scenario {
         name: "a grandchild that ignores SIGTERM is killed",
         cast: |dir| talk(SHORT_TERM, dir, &["--trap-term", "--grandchild", "say up; exit 0"], &[]),
-        shows: &[r#""exit":{"code":0},"failed":null,"group":"gone","rung":"kill""#],
+        shows: &[r#""exit":{"code":0},"group":"gone","rung":"kill""#],
     },
     Scenario {
         name: "a child that closes its stdout and lives on is asked to leave",

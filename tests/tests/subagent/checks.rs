@@ -104,13 +104,7 @@ fn every_way_to_fail_names_its_kind_and_step_and_its_cause() {
             NeedsLogin,
             "Authentication required",
         ),
-        (
-            &[Opens, Waits(60)],
-            Kind::Timeout,
-            Phase::Initialize,
-            TimedOut,
-            "clock: Initialize, after: Some(10s)",
-        ),
+        (&[Opens, Waits(60)], Kind::Timeout, Phase::Initialize, TimedOut, "clock: Initialize, after: 10s"),
         (&[Opens, Says("loading"), Waits(60)], Kind::Timeout, Phase::Initialize, TimedOut, "loading"),
         (&[Opens, Says(GREETING), gone], Kind::Exited, Phase::Session, Succeeded, "Gone(Some(Code(3)))"),
         (
@@ -118,7 +112,7 @@ fn every_way_to_fail_names_its_kind_and_step_and_its_cause() {
             Kind::Timeout,
             Phase::Session,
             Succeeded,
-            "clock: Session, after: Some(60s)",
+            "clock: Session, after: 60s",
         ),
         (
             &[Opens, Says(GREETING), Says(no_session), gone],
@@ -147,7 +141,7 @@ fn every_way_to_fail_names_its_kind_and_step_and_its_cause() {
             Kind::Timeout,
             Phase::Prompt,
             Succeeded,
-            "clock: Turn, after: Some(300s)",
+            "clock: Turn, after: 300s",
         ),
         (
             &[Opens, Says(GREETING), Says(SESSION), Says(no_to_prompt)],

@@ -321,7 +321,7 @@ fn while_nobody_takes_its_events_only_the_clock_of_the_whole_run_goes_on() {
     hand.wait(Duration::from_secs(19));
     assert!(hand.finished().is_none());
     hand.wait(Duration::from_secs(1));
-    let after = Some(Duration::from_secs(20));
+    let after = Duration::from_secs(20);
     assert_eq!(hand.failed().cause, RootCause::TimedOut { clock: Clock::Run, after, saw: None });
 }
 

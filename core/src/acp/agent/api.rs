@@ -131,6 +131,8 @@ pub enum Command {
         tool_call: ToolCallUpdate,
         /// What can be answered, the most likely first.
         options: Vec<PermissionOption>,
+        /// Extension data, `_meta` on the wire.
+        meta: Option<Json>,
     },
     /// Ask for a file, a terminal or the user. Answered by [`Event::Served`].
     Request {
@@ -324,6 +326,9 @@ pub struct Prompted {
     pub session: SessionId,
     /// What the user says.
     pub prompt: Vec<ContentBlock>,
+    /// The client's own name of the message.
+    #[serde(rename = "messageId", skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
     /// Extension data, `_meta` on the wire, as it was written.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,

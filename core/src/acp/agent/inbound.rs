@@ -7,6 +7,7 @@ use super::{
     About, Agent, Ask, Event, Initialized, Prompted, Question, Requested, Session, Stage, Turn, TurnKey,
     TurnState, Wanted,
 };
+use crate::acp::lenient::or_default;
 use crate::acp::method;
 use crate::acp::peer::{LONGEST_ID, Notice, Notified, RequestKey, decode};
 use crate::acp::permission::PermissionOutcome;
@@ -73,7 +74,7 @@ impl Agent {
     }
 
     fn prompt(&mut self, id: &Id, params: Option<&RawValue>) -> Result<(), RpcError> {
-        let Prompt { session_id: session, prompt, meta } = decode(params)?;
+        let Prompt { session_id: session, prompt, message_id, meta } = decode(params)?;
         self.may_prompt(&prompt)?;
         match self.sessions.get(&session) {
             Some(Session::Idle) => {}
@@ -84,7 +85,7 @@ impl Agent {
         let turn = TurnKey(self.fresh_key());
         self.sessions.insert(session.clone(), Session::Running(turn));
         self.turns.insert(turn, Turn { session: session.clone(), id: id.clone(), state: TurnState::Running });
-        self.wire.tell(Event::Prompted(Box::new(Prompted { turn, session, prompt, meta })));
+        self.wire.tell(Event::Prompted(Box::new(Prompted { turn, session, prompt, message_id, meta })));
         Ok(())
     }
 
@@ -292,6 +293,8 @@ fn unknown_session(session: &SessionId) -> RpcError {
 pub(crate) struct Prompt {
     pub(crate) session_id: SessionId,
     pub(crate) prompt: Vec<ContentBlock>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(crate) message_id: Option<String>,
     #[serde(default, rename = "_meta")]
     pub(crate) meta: Option<Json>,
 }

@@ -39,7 +39,6 @@ use crate::rpc::{self, Frame, Id, Pending, RpcError};
 pub struct Agent {
     stage: Stage,
     wire: Wire<Event, Fault>,
-    flow: Flow,
     /// What `initialize` is answered with.
     greeting: InitializeResponse,
     client: ClientCapabilities,
@@ -61,13 +60,6 @@ enum Stage {
     Introduced(Id),
     Greeted,
     Serving,
-}
-
-/// Whether the client keeps up.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Flow {
-    Free,
-    Crowded,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -132,13 +124,14 @@ impl Role for Agent {
     type Event = Event;
     type Fault = Fault;
 
+    const DEAF: Option<Fault> = Some(Fault::NotReading);
+
     fn start(now: Now, config: Config) -> Self {
         let Config { open, info, capabilities, auth_methods, extensions, greets_late, limits, graces } =
             config;
         Self {
             stage: Stage::Opening,
             wire: Wire::open(now, open, &limits, &graces),
-            flow: Flow::Free,
             greeting: InitializeResponse {
                 protocol_version: super::session::PROTOCOL_VERSION,
                 agent_capabilities: capabilities,
@@ -179,16 +172,14 @@ impl Role for Agent {
 
     fn line(&mut self, now: Now, line: Line<'_>) {
         rpc::read(line, self.limits.depth, |frame| self.frame(now, line, frame));
-        self.watch_unsent(now);
     }
 
     fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
         self.act_on(now, command)
     }
 
-    fn settle(&mut self, now: Now) {
-        self.watch_unsent(now);
-        self.watch_flow();
+    fn crowded(&mut self, crowded: bool) {
+        self.wire.tell(if crowded { Event::Crowded } else { Event::Drained });
     }
 
     fn parting(&mut self, _: Now, _: &Cause<Fault>) {
@@ -248,29 +239,6 @@ impl Agent {
 
     fn complain(&mut self, id: &Id, error: RpcError) {
         self.wire.link.line(|buf| rpc::reply_error(buf, id, &error));
-    }
-
-    /// Looked at after each line: what came in one read can ask for many times its size.
-    fn watch_unsent(&mut self, now: Now) {
-        if self.wire.link.unsent() > self.limits.unsent_hard {
-            self.part(now, Cause::Fault(Fault::NotReading));
-        }
-    }
-
-    fn watch_flow(&mut self) {
-        let unsent = self.wire.link.unsent();
-        match self.flow {
-            Flow::Free if unsent > self.limits.unsent_soft => {
-                self.flow = Flow::Crowded;
-                self.wire.tell(Event::Crowded);
-            }
-            // Half, so that a client that reads slowly does not toggle it with each line.
-            Flow::Crowded if unsent <= self.limits.unsent_soft / 2 => {
-                self.flow = Flow::Free;
-                self.wire.tell(Event::Drained);
-            }
-            Flow::Free | Flow::Crowded => {}
-        }
     }
 
     const fn fresh_key(&mut self) -> u64 {

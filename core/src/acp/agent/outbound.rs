@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{
-    About, Agent, Ask, Command, Event, Flow, Greeting, Of, Reply, Session, Stage, Turn, TurnKey, TurnState,
+    About, Agent, Ask, Command, Event, Greeting, Of, Reply, Session, Stage, Turn, TurnKey, TurnState,
 };
 use crate::acp::exposed::Exposed;
 use crate::acp::peer::{RequestKey, is_extension};
@@ -52,7 +52,7 @@ impl Agent {
                 if !self.sessions.contains_key(&session) {
                     return Err(Refused::Unknown);
                 }
-                self.has_room()?;
+                self.wire.has_room()?;
                 self.text(&session, speaker, &text, message.as_deref())
             }
             Command::Report { turn, update } => {
@@ -65,7 +65,7 @@ impl Agent {
                 }
                 self.update(session, update)
             }
-            Command::AskPermission { tag, of, tool_call, options } => {
+            Command::AskPermission { tag, of, tool_call, options, meta } => {
                 let (session_id, turn) = match of {
                     Of::Turn(turn) => (self.turn(turn)?.session.clone(), Some(turn)),
                     Of::Session(session) => match self.sessions.get(&session).ok_or(Refused::Unknown)? {
@@ -74,7 +74,7 @@ impl Agent {
                     },
                 };
                 let ids = options.iter().map(|option| option.option_id.clone()).collect();
-                let params = PermissionRequest { session_id, tool_call, options, meta: None };
+                let params = PermissionRequest { session_id, tool_call, options, meta };
                 self.ask(Ask::Permission(tag, turn, ids), method::REQUEST_PERMISSION, &params)
             }
             Command::Request { tag, wanted } => self.service(tag, &wanted),
@@ -181,7 +181,7 @@ impl Agent {
     }
 
     fn say(&mut self, turn: TurnKey, speaker: Speaker, text: &str) -> Result<(), Refused> {
-        self.has_room()?;
+        self.wire.has_room()?;
         let session = self.turns.get(&turn).ok_or(Refused::Unknown)?.session.clone();
         self.text(&session, speaker, text, None)
     }
@@ -200,7 +200,7 @@ impl Agent {
     }
 
     fn update(&mut self, session_id: SessionId, mut update: Update) -> Result<(), Refused> {
-        self.has_room()?;
+        self.wire.has_room()?;
         if !self.client.take(&update) {
             return Err(Refused::NotOffered("that kind of update"));
         }
@@ -211,14 +211,6 @@ impl Agent {
         self.wire
             .link
             .line_within(self.limits.line, |buf| rpc::notification(buf, method::SESSION_UPDATE, &params))
-    }
-
-    /// Whoever writes faster than the client reads waits, so that nothing piles up here.
-    fn has_room(&self) -> Result<(), Refused> {
-        match self.flow {
-            Flow::Free => Ok(()),
-            Flow::Crowded => Err(Refused::Crowded),
-        }
     }
 
     fn service(&mut self, tag: Tag, wanted: &ServiceRequest) -> Result<(), Refused> {

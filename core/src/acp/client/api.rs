@@ -108,8 +108,25 @@ impl Default for Timeouts {
     }
 }
 
-/// A clock of [`Timeouts`], by the name of its field.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+impl Timeouts {
+    /// What a clock stands at.
+    #[must_use]
+    pub const fn of(&self, clock: Clock) -> Option<Duration> {
+        match clock {
+            Clock::Initialize => self.initialize,
+            Clock::Session => self.session,
+            Clock::Authenticate => self.authenticate,
+            Clock::Request => self.request,
+            Clock::Turn => self.turn,
+            Clock::Silence => self.silence,
+            Clock::Cancel => self.cancel,
+            Clock::Run => None,
+        }
+    }
+}
+
+/// What an agent may take too long for: a clock of [`Timeouts`], by the name of its field, or that of a whole run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
     /// The handshake took too long.
@@ -126,6 +143,8 @@ pub enum Clock {
     Silence,
     /// A cancelled turn did not end.
     Cancel,
+    /// All of it took too long. No clock of the client, but of who runs it.
+    Run,
 }
 
 impl Clock {
@@ -140,6 +159,7 @@ impl Clock {
             Self::Turn => "turn",
             Self::Silence => "silence",
             Self::Cancel => "cancel",
+            Self::Run => "run",
         }
     }
 }

@@ -88,15 +88,7 @@ impl Ask {
     }
 
     pub(super) const fn timeout(&self, timeouts: &Timeouts) -> Option<Duration> {
-        match self.clock() {
-            Clock::Initialize => timeouts.initialize,
-            Clock::Turn => timeouts.turn,
-            Clock::Authenticate => timeouts.authenticate,
-            Clock::Session => timeouts.session,
-            Clock::Request => timeouts.request,
-            Clock::Silence => timeouts.silence,
-            Clock::Cancel => timeouts.cancel,
-        }
+        timeouts.of(self.clock())
     }
 
     pub(super) const fn clock(&self) -> Clock {
@@ -123,12 +115,12 @@ impl Client {
         match command {
             Command::Authenticate { tag, method } => {
                 offered(offers.logins.contains(&method), "that login")?;
-                let params = Params { method_id: Some(&method), ..Params::default() };
+                let params = Params::Login { method_id: &method };
                 self.request_of(now, tag, Wanted::Authenticate, method::AUTHENTICATE, &params)
             }
             Command::Logout { tag } => {
                 offered(may.auth.logout, "logout")?;
-                self.request_of(now, tag, Wanted::Logout, method::LOGOUT, &Params::default())
+                self.request_of(now, tag, Wanted::Logout, method::LOGOUT, &Params::None {})
             }
             Command::OpenSession { tag, which, setup } => {
                 may_open(may, &which)?;
@@ -137,13 +129,13 @@ impl Client {
             }
             Command::ListSessions { tag, cwd, cursor } => {
                 offered(may.session_capabilities.list, "session/list")?;
-                let params = Params { cwd: cwd.as_deref(), cursor: cursor.as_deref(), ..Params::default() };
+                let params = Params::List { cwd: cwd.as_deref(), cursor: cursor.as_deref() };
                 self.request_of(now, tag, Wanted::ListSessions, method::SESSION_LIST, &params)
             }
             Command::CloseSession { tag, session } => {
                 offered(may.session_capabilities.close, "session/close")?;
                 self.known(&session)?;
-                let params = Params::of(&session);
+                let params = Params::Session { session_id: &session };
                 let wanted = Wanted::CloseSession(session.clone());
                 self.request_of(now, tag, wanted, method::SESSION_CLOSE, &params)?;
                 // An agent treats it as a cancel of the turn that runs (ACP, session-setup): so do we.
@@ -153,17 +145,17 @@ impl Client {
             }
             Command::DeleteSession { tag, session } => {
                 offered(may.session_capabilities.delete, "session/delete")?;
-                let params = Params::of(&session);
+                let params = Params::Session { session_id: &session };
                 self.request_of(now, tag, Wanted::DeleteSession, method::SESSION_DELETE, &params)
             }
             Command::SetMode { tag, session, mode } => {
                 offered(self.known(&session)?.modes, "session modes")?;
-                let params = Params { mode_id: Some(&mode), ..Params::of(&session) };
+                let params = Params::Mode { session_id: &session, mode_id: &mode };
                 self.request_of(now, tag, Wanted::SetMode(session.clone()), method::SESSION_SET_MODE, &params)
             }
             Command::SetModel { tag, session, model } => {
                 offered(self.known(&session)?.models, "session models")?;
-                let params = Params { model_id: Some(&model), ..Params::of(&session) };
+                let params = Params::Model { session_id: &session, model_id: &model };
                 self.request_of(
                     now,
                     tag,
@@ -174,10 +166,8 @@ impl Client {
             }
             Command::SetOption { tag, session, option, value } => {
                 offered(self.known(&session)?.options, "session config options")?;
-                // Absent for a select: agents from before there were other types do not know the field.
                 let kind = matches!(value, ConfigValue::Bool(_)).then_some("boolean");
-                let params =
-                    Params { config_id: Some(&option), kind, value: Some(&value), ..Params::of(&session) };
+                let params = Params::Option { session_id: &session, config_id: &option, kind, value: &value };
                 let wanted = Wanted::SetOption(session.clone());
                 self.request_of(now, tag, wanted, method::SESSION_SET_CONFIG_OPTION, &params)
             }
@@ -299,7 +289,7 @@ impl Client {
             return Err(Refused::Busy);
         }
         self.may_ask(tag)?;
-        let params = Params { prompt: Some(prompt), ..Params::of(&session) };
+        let params = Params::Prompt { session_id: &session, prompt };
         let request = self.ask(now, Ask::Prompt(tag, session.clone()), method::SESSION_PROMPT, &params)?;
         self.sessions.set_turn(&session, Turn::Running(Open { request, tag }));
         self.quiet_since = self.wire.link.listened(now);
@@ -328,7 +318,7 @@ impl Client {
 
     /// Tells the agent, then gives up every permission that it asks for there.
     pub(super) fn send_cancel(&mut self, session: &SessionId) {
-        let params = Params::of(session);
+        let params = Params::Session { session_id: session };
         self.wire.link.line(|buf| rpc::notification(buf, method::SESSION_CANCEL, &params));
         self.give_up_questions_of(session);
     }
@@ -345,7 +335,7 @@ impl Client {
     }
 
     pub(super) fn send_withdrawal(&mut self, number: u64) {
-        let params = Params { request_id: Some(number), ..Params::default() };
+        let params = Params::Request { request_id: number };
         self.wire.link.line(|buf| rpc::notification(buf, method::CANCEL_REQUEST, &params));
     }
 
@@ -511,38 +501,46 @@ fn may_prompt(may: PromptCapabilities, prompt: &[ContentBlock]) -> Result<(), Re
     }
 }
 
-/// The parameters of all requests but `initialize` and those that open a session: absent is not written.
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Params<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<&'a SessionId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prompt: Option<&'a [ContentBlock]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mode_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    config_id: Option<&'a str>,
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    kind: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<&'a ConfigValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    method_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cwd: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cursor: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    request_id: Option<u64>,
-}
-
-impl<'a> Params<'a> {
-    fn of(session: &'a SessionId) -> Self {
-        Self { session_id: Some(session), ..Self::default() }
-    }
+/// The parameters of what we ask and tell, but for `initialize` and what opens a session.
+#[derive(Serialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+enum Params<'a> {
+    None {},
+    Login {
+        method_id: &'a str,
+    },
+    List {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cwd: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cursor: Option<&'a str>,
+    },
+    Session {
+        session_id: &'a SessionId,
+    },
+    Prompt {
+        session_id: &'a SessionId,
+        prompt: &'a [ContentBlock],
+    },
+    Mode {
+        session_id: &'a SessionId,
+        mode_id: &'a str,
+    },
+    Model {
+        session_id: &'a SessionId,
+        model_id: &'a str,
+    },
+    Option {
+        session_id: &'a SessionId,
+        config_id: &'a str,
+        /// Absent for a select: agents from before there were other types do not know the field.
+        #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+        kind: Option<&'static str>,
+        value: &'a ConfigValue,
+    },
+    Request {
+        request_id: u64,
+    },
 }
 
 #[derive(Serialize)]

@@ -221,7 +221,7 @@ impl Client {
         self.notice(Notice::BadParams { method: method.to_owned(), why: error.message });
     }
 
-    fn update(&mut self, session: &str, update: Update, raw: &RawValue, line: Line<'_>) {
+    pub(super) fn update(&mut self, session: &str, update: Update, raw: &RawValue, line: Line<'_>) {
         let Some((session, moment)) = self.place(session) else { return };
         if let Some(known) = self.sessions.known_mut(&session) {
             // Some agents say only here that they have modes or options at all.

@@ -29,7 +29,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::fast::text_chunk;
+use super::fast;
 use super::lenient::object;
 use super::peer::{Fault, LONGEST_ID, Notice};
 use super::session::{
@@ -37,7 +37,7 @@ use super::session::{
     PROTOCOL_VERSION,
 };
 use super::turn::{Open, Stopped, Turn};
-use super::{Json, SessionId, method};
+use super::{Json, SessionId, Update, method};
 use crate::closed::{Cause, Closed};
 use crate::limits::Limits;
 use crate::lines::Line;
@@ -97,6 +97,8 @@ impl Role for Client {
     type Event = Event;
     type Fault = Fault;
 
+    const DEAF: Option<Fault> = Some(Fault::NotReading);
+
     fn start(now: Now, config: Config) -> Self {
         let Config { open, info, capabilities, extensions, raw, whole, timeouts, limits, graces } = config;
         let wire = Wire::open(now, open, &limits, &graces);
@@ -148,12 +150,11 @@ impl Role for Client {
     }
 
     fn line(&mut self, now: Now, line: Line<'_>) {
-        if self.is_text_chunk(line) {
+        if self.is_update(line) {
             self.news = self.wire.link.listened(now);
         } else {
             rpc::read(line, self.limits.depth, |frame| self.frame(now, line, frame));
         }
-        self.watch_unsent(now);
     }
 
     fn stderr(&mut self, bytes: &[u8]) {
@@ -192,10 +193,6 @@ impl Role for Client {
             let after = self.timeouts.cancel.unwrap_or_default();
             self.end_turn(&session, Failure::Unconfirmed { after });
         }
-    }
-
-    fn settle(&mut self, now: Now) {
-        self.watch_unsent(now);
     }
 
     fn parting(&mut self, now: Now, cause: &Cause<Fault>) {
@@ -254,13 +251,24 @@ impl Client {
         }
     }
 
-    /// Most lines are pieces of text, and are decoded in one pass.
-    fn is_text_chunk(&mut self, line: Line<'_>) -> bool {
+    /// Nearly all lines are updates, and most of these pieces of text.
+    fn is_update(&mut self, line: Line<'_>) -> bool {
         let Line::Text(text) = line else { return false };
         if self.raw {
             self.wire.tell(Event::Line(text.to_owned()));
         }
-        text_chunk(text).map(|chunk| self.text_chunk(chunk)).is_some()
+        if let Some(chunk) = fast::text_chunk(text) {
+            self.text_chunk(chunk);
+            return true;
+        }
+        // What is wrong with it is told by whoever takes any line.
+        let update = fast::update(text, self.limits.depth);
+        let Some((session, raw, Ok(update))) = update.map(|(id, raw)| (id, raw, Update::read(raw.get())))
+        else {
+            return false;
+        };
+        self.update(&session, update, raw, line);
+        true
     }
 
     fn frame(&mut self, now: Now, line: Line<'_>, frame: Frame<'_>) {
@@ -427,13 +435,6 @@ impl Client {
 
     fn fault(&mut self, now: Now, fault: Fault) {
         self.part(now, Cause::Fault(fault));
-    }
-
-    /// Looked at after each line: what came in one read can ask for many times its size.
-    fn watch_unsent(&mut self, now: Now) {
-        if self.wire.link.unsent() > self.limits.unsent_hard {
-            self.fault(now, Fault::NotReading);
-        }
     }
 
     fn notice(&mut self, notice: Notice) {

@@ -49,6 +49,12 @@ impl From<&str> for SessionId {
     }
 }
 
+impl From<Arc<str>> for SessionId {
+    fn from(text: Arc<str>) -> Self {
+        Self(text)
+    }
+}
+
 impl Borrow<str> for SessionId {
     fn borrow(&self) -> &str {
         &self.0
@@ -260,7 +266,7 @@ impl<'de> Deserialize<'de> for McpServer {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = <&'de RawValue>::deserialize(deserializer)?;
         let json = raw.get();
-        match tag_of(raw, "type").as_deref() {
+        match tag_of(raw.get(), "type").as_deref() {
             None | Some("stdio") => object(json).map(Self::Stdio),
             Some("http") => object(json).map(Self::Http),
             Some("sse") => object(json).map(Self::Sse),

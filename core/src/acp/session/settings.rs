@@ -22,7 +22,7 @@ pub enum Setting {
 }
 
 /// How the agent is told of a setting.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     /// By `session/set_mode`, with the id of a mode.

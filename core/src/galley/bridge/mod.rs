@@ -43,7 +43,6 @@ pub struct Bridge {
     pet: Pet,
     rules: Rules,
     auto_approve: bool,
-    flow: Flow,
     /// Across all runs: keys, approvals and calls are counted.
     runs: u64,
     calls: u64,
@@ -93,18 +92,13 @@ enum Pet {
     Wanted,
 }
 
-/// Whether the desktop keeps up.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Flow {
-    Free,
-    Crowded,
-}
-
 impl Role for Bridge {
     type Config = Config;
     type Command = Command;
     type Event = Event;
     type Fault = Fault;
+
+    const DEAF: Option<Fault> = Some(Fault::NotReading);
 
     fn start(now: Now, config: Config) -> Self {
         let Config { open, session, ready, warnings, gated, approval, limits, graces } = config;
@@ -116,7 +110,6 @@ impl Role for Bridge {
             pet: Pet::None,
             rules: Rules::default(),
             auto_approve: false,
-            flow: Flow::Free,
             runs: 0,
             calls: 0,
             asked: 0,
@@ -167,7 +160,6 @@ impl Role for Bridge {
                 self.wire.tell(Event::Unreadable(shown(&why).to_owned()));
             }
         }
-        self.watch_unsent(now);
     }
 
     fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
@@ -228,9 +220,11 @@ impl Role for Bridge {
         self.run.as_ref().and_then(Run::first_pending).map(|(_, until)| (until, "approval"))
     }
 
+    fn crowded(&mut self, crowded: bool) {
+        self.wire.tell(if crowded { Event::Crowded } else { Event::Drained });
+    }
+
     fn settle(&mut self, now: Now) {
-        self.watch_unsent(now);
-        self.watch_flow();
         if self.stage == Stage::Finishing && self.run.is_none() {
             self.part(now, Cause::Left);
         }
@@ -297,27 +291,5 @@ impl Bridge {
     fn say(&mut self, now: Now, said: &Said) {
         let session = &self.session;
         self.wire.link.line(|buf| event_line::write(buf, session, now.unix, said));
-    }
-
-    /// Looked at after each line: what came in one read can ask for many times its size.
-    fn watch_unsent(&mut self, now: Now) {
-        if self.wire.link.unsent() > self.limits.unsent_hard {
-            self.part(now, Cause::Fault(Fault::NotReading));
-        }
-    }
-
-    fn watch_flow(&mut self) {
-        let unsent = self.wire.link.unsent();
-        match self.flow {
-            Flow::Free if unsent > self.limits.unsent_soft => {
-                self.flow = Flow::Crowded;
-                self.wire.tell(Event::Crowded);
-            }
-            Flow::Crowded if unsent <= self.limits.unsent_soft / 2 => {
-                self.flow = Flow::Free;
-                self.wire.tell(Event::Drained);
-            }
-            Flow::Free | Flow::Crowded => {}
-        }
     }
 }

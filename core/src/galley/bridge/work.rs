@@ -8,16 +8,14 @@ use super::super::event::{
 };
 use super::api::{Event, Reply, RequestKey, RunEnd, RunKey, Turn, Verdict};
 use super::run::{Call, CallState, Run, denial};
-use super::{Bridge, Flow, Pet, Request, Stage};
+use super::{Bridge, Pet, Request, Stage};
 use crate::machine::{Now, Refused, Tag};
 use crate::rpc::Json;
 use crate::timestamp::Timestamp;
 
 impl Bridge {
     pub(super) fn progress(&mut self, now: Now, delta: String) -> Result<(), Refused> {
-        if self.flow == Flow::Crowded {
-            return Err(Refused::Crowded);
-        }
+        self.wire.has_room()?;
         let visibility = self.run.as_ref().map_or(Visibility::Visible, |run| run.visibility);
         let progress = TurnProgress { delta, source: "workbench".to_owned(), visibility };
         self.publish(now, &Said::TurnProgress(progress))

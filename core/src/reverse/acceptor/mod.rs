@@ -81,6 +81,8 @@ impl Role for Acceptor {
     type Event = Event;
     type Fault = Fault;
 
+    const DEAF: Option<Fault> = Some(Fault::NotReading);
+
     fn start(now: Now, config: Config) -> Self {
         let Config { open, hello, kept, new_session, limits, graces } = config;
         let wire = match open {
@@ -119,7 +121,6 @@ impl Role for Acceptor {
 
     fn line(&mut self, now: Now, line: Line<'_>) {
         rpc::read(line, self.limits.depth, |frame| self.frame(now, line, frame));
-        self.watch_unsent(now);
     }
 
     fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
@@ -174,7 +175,6 @@ impl Role for Acceptor {
 
     fn settle(&mut self, now: Now) {
         self.hold_or_read(now);
-        self.watch_unsent(now);
     }
 
     fn parting(&mut self, _: Now, cause: &Cause<Fault>) {
@@ -366,13 +366,6 @@ impl Acceptor {
 
     fn notice(&mut self, notice: Notice) {
         self.wire.tell(Event::Noticed(Box::new(notice)));
-    }
-
-    /// Looked at after each line: what came in one read can ask for many times its size.
-    fn watch_unsent(&mut self, now: Now) {
-        if self.wire.link.unsent() > self.limits.unsent_hard {
-            self.part(now, Cause::Fault(Fault::NotReading));
-        }
     }
 }
 

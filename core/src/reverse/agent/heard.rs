@@ -61,7 +61,7 @@ impl Agent {
     fn prompt(
         &mut self,
         id: &Id,
-        Prompt { session_id: session, prompt, meta }: Prompt,
+        Prompt { session_id: session, prompt, message_id, meta }: Prompt,
     ) -> Result<(), RpcError> {
         match self.sessions.get(&session) {
             Some(Session::Idle) => {}
@@ -79,7 +79,7 @@ impl Agent {
         self.sessions.insert(session.clone(), Session::Hubs(turn));
         self.turns.insert(turn, Turn { session: session.clone(), id: id.clone() });
         self.say_turn(&session, State::Started, None);
-        self.wire.tell(Event::Prompted(Box::new(Prompted { turn, session, prompt, meta })));
+        self.wire.tell(Event::Prompted(Box::new(Prompted { turn, session, prompt, message_id, meta })));
         Ok(())
     }
 

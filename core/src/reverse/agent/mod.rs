@@ -37,7 +37,6 @@ use crate::rpc::{self, Id, Pending, RpcError, code};
 pub struct Agent {
     wire: Wire<Event, Fault>,
     stage: Stage,
-    flow: Flow,
     hello: Hello,
     patience: Duration,
     sessions: BTreeMap<SessionId, Session>,
@@ -56,13 +55,6 @@ enum Stage {
         until: Listened,
     },
     Accepted,
-}
-
-/// Whether the hub keeps up.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Flow {
-    Free,
-    Crowded,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -94,12 +86,13 @@ impl Role for Agent {
     type Event = Event;
     type Fault = Fault;
 
+    const DEAF: Option<Fault> = Some(Fault::NotReading);
+
     fn start(now: Now, config: Config) -> Self {
         let Config { open, id, pid, capabilities, hello, limits, graces } = config;
         Self {
             wire: Wire::open(now, open, &limits, &graces),
             stage: Stage::Opening,
-            flow: Flow::Free,
             hello: Hello { id, version: VERSION, pid, capabilities },
             patience: hello,
             sessions: BTreeMap::new(),
@@ -133,7 +126,6 @@ impl Role for Agent {
 
     fn line(&mut self, now: Now, line: Line<'_>) {
         rpc::read(line, self.limits.depth, |frame| self.frame(now, line, frame));
-        self.watch_unsent(now);
     }
 
     fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
@@ -184,9 +176,8 @@ impl Role for Agent {
         self.wire.link.due_at(until).map(|at| (at, "hello"))
     }
 
-    fn settle(&mut self, now: Now) {
-        self.watch_unsent(now);
-        self.watch_flow();
+    fn crowded(&mut self, crowded: bool) {
+        self.wire.tell(if crowded { Event::Crowded } else { Event::Drained });
     }
 
     fn parting(&mut self, _: Now, _: &Cause<Fault>) {
@@ -250,9 +241,7 @@ impl Agent {
     }
 
     fn may_tell(&self, session: &SessionId, is_users: bool) -> Result<(), Refused> {
-        if self.flow == Flow::Crowded {
-            return Err(Refused::Crowded);
-        }
+        self.wire.has_room()?;
         match self.sessions.get(session).ok_or(Refused::Unknown)? {
             Session::Hubs(_) if is_users => Err(Refused::Invalid("the hub knows what it said")),
             Session::Idle | Session::Ours | Session::Hubs(_) => Ok(()),
@@ -353,29 +342,6 @@ impl Agent {
 
     fn complain(&mut self, id: &Id, error: &RpcError) {
         self.wire.link.line(|buf| rpc::reply_error(buf, id, error));
-    }
-
-    /// Looked at after each line: what came in one read can ask for many times its size.
-    fn watch_unsent(&mut self, now: Now) {
-        if self.wire.link.unsent() > self.limits.unsent_hard {
-            self.part(now, Cause::Fault(Fault::NotReading));
-        }
-    }
-
-    fn watch_flow(&mut self) {
-        let unsent = self.wire.link.unsent();
-        match self.flow {
-            Flow::Free if unsent > self.limits.unsent_soft => {
-                self.flow = Flow::Crowded;
-                self.wire.tell(Event::Crowded);
-            }
-            // Half, so that a hub that reads slowly does not toggle it with each line.
-            Flow::Crowded if unsent <= self.limits.unsent_soft / 2 => {
-                self.flow = Flow::Free;
-                self.wire.tell(Event::Drained);
-            }
-            Flow::Free | Flow::Crowded => {}
-        }
     }
 }
 

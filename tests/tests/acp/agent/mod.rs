@@ -85,6 +85,7 @@ pub(super) fn ask(tag: u64, turn: TurnKey) -> Command {
         of: turn.into(),
         tool_call: ToolCallUpdate { tool_call_id: "c".into(), ..ToolCallUpdate::default() },
         options: vec![option("y", OptionKind::AllowOnce), option("n", OptionKind::RejectOnce)],
+        meta: None,
     }
 }
 

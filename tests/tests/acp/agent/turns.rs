@@ -229,7 +229,13 @@ fn a_session_is_spoken_of_also_between_turns() {
     // A question of a session may come at any time, and ends with the turn that ran then.
     let question = |tag: u64| {
         let tool_call = ToolCallUpdate { tool_call_id: "c".into(), ..ToolCallUpdate::default() };
-        Command::AskPermission { tag: Tag(tag), of: Of::Session("s".into()), tool_call, options: Vec::new() }
+        Command::AskPermission {
+            tag: Tag(tag),
+            of: Of::Session("s".into()),
+            tool_call,
+            options: Vec::new(),
+            meta: None,
+        }
     };
     rig.command(question(1)).unwrap();
     rig.hear(&request("7", "session/prompt", r#"{"sessionId":"s","prompt":[],"_meta":{"trace":1}}"#));
