@@ -11,7 +11,7 @@ mod trace;
 pub use acp::{acp_agent, acp_client, acp_pair, one_pass};
 pub use attach::{attach_caller, attach_server};
 pub use galley::{PairLog, galley_bridge, galley_desktop, galley_pair, pair};
-pub use reverse::{DialledLog, dialled, reverse_acceptor, reverse_agent, reverse_pair};
+pub use reverse::{DialledLog, dialled, doors, reverse_acceptor, reverse_agent, reverse_pair};
 pub use trace::trace;
 
 pub use crate::room::faulty as chat;

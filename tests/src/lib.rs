@@ -10,6 +10,7 @@ pub mod cases;
 pub mod control;
 pub mod desk;
 pub mod dice;
+pub mod door;
 pub mod driver_table;
 pub mod habits;
 pub mod hub;

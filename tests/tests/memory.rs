@@ -179,4 +179,34 @@ fn an_attached_client_is_light() {
     is_light("attach", weight);
 }
 
+#[test]
+fn a_link_that_was_dialled_is_light() {
+    use agentline_core::reverse::acceptor::{Acceptor, Command, Config, Event};
+
+    let (_kept, weight) = weigh(|| {
+        let connect = |_| {
+            let mut desk = Desk::<Acceptor>::new(Config::taken(), |event| {
+                matches!(event, Event::Hello(_)).then_some(Command::Accept)
+            });
+            let link = LinkId::FIRST;
+            desk.lines(
+                link,
+                "{\"id\":1,\"method\":\"_botbus/hello\",\"params\":{\"id\":\"a\",\"version\":1}}\n",
+            );
+            desk.lines(
+                link,
+                "{\"method\":\"_botbus/session\",\"params\":{\"sessionId\":\"s\",\"cwd\":\"/w\"}}\n",
+            );
+            desk.history(link, |text| {
+                format!(
+                    r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}"}}}}}}}}"#
+                )
+            });
+            desk
+        };
+        (0..LINKS).map(connect).collect::<Vec<_>>()
+    });
+    is_light("reverse", weight);
+}
+
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"authToken":"5eb1"}}"#;

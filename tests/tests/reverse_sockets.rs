@@ -4,9 +4,10 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use agentline_core::reverse::Capabilities;
 use agentline_core::reverse::acceptor::{self, Acceptor};
 use agentline_core::reverse::agent::{self, Agent};
 use agentline_core::{Address, Cause, Open, OpenError, Tag};
+use agentline_tests::door::{self, Door};
 use agentline_tests::runtimes::{Blocking, Runtime, Smol};
 use tempfile::TempDir;
 
@@ -279,6 +281,81 @@ fn passes_over_a_long_line<R: Runtime>() {
 fn without_a_hub_an_agent_goes_on_alone() {
     without_a_hub::<Blocking>();
     without_a_hub::<Smol>();
+}
+
+#[test]
+fn blocking_shuts_its_door_on_everybody() {
+    shuts_its_door::<Blocking>();
+}
+
+#[test]
+fn smol_shuts_its_door_on_everybody() {
+    shuts_its_door::<Smol>();
+}
+
+/// Three are let in and one has said nothing; a second door finds the first one there.
+fn shuts_its_door<R: Runtime>() {
+    let dir = TempDir::with_prefix("al").expect("a directory");
+    let path = dir.path().join("run/acp.sock");
+    let (tell, told) = channel();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut let_in = 0;
+            R::run::<Door>(Address(path.clone()), Vec::new(), |event, say| match event {
+                door::Event::Listening => tell.send(None).expect("a listener"),
+                door::Event::Said(link, acceptor::Event::Hello(_)) => {
+                    say.push(door::Command::To(link, acceptor::Command::Accept));
+                }
+                door::Event::Said(_, acceptor::Event::Announced(_)) => {
+                    let_in += 1;
+                    if let_in == 3 {
+                        say.push(door::Command::Close);
+                    }
+                }
+                door::Event::Said(_, acceptor::Event::Closed(closed)) => {
+                    tell.send(Some(closed.cause)).expect("a listener");
+                }
+                door::Event::Said(..) | door::Event::Closed(_) => {}
+            });
+        });
+        assert_eq!(told.recv_timeout(PATIENCE), Ok(None));
+        let mode = |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(&dir.path().join("run"))), (0o600, 0o700));
+        let mut second = None;
+        R::run::<Door>(Address(path.clone()), Vec::new(), |event, _| second = Some(event));
+        assert_eq!(second, Some(door::Event::Closed(Some(OpenError::InUse))));
+
+        let silent = UnixStream::connect(&path).expect("a door");
+        let agents: Vec<_> = (0..3).map(|_| scope.spawn(|| ends_with_the_hub::<R>(&path))).collect();
+        for agent in agents {
+            assert_eq!(agent.join().expect("an agent"), Some(Cause::Gone));
+        }
+        silent.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        assert_eq!((&silent).read(&mut [0]).expect("an end"), 0, "who said nothing hears nothing");
+        drop(silent);
+        // The second door has knocked to see whether anybody is there.
+        let ends: Vec<_> = (0..5).map(|_| told.recv_timeout(PATIENCE).expect("an end")).collect();
+        let left = ends.iter().filter(|end| **end == Some(Cause::Left)).count();
+        assert_eq!((left, ends.contains(&Some(Cause::Gone))), (4, true), "{ends:?}");
+    });
+    assert!(!path.exists(), "the door is gone");
+}
+
+/// Dials in, shows a session, and stays as long as the hub does.
+fn ends_with_the_hub<R: Runtime>(path: &Path) -> Option<Cause<agent::Fault>> {
+    let mut end = None;
+    R::run::<Agent>(
+        agent::Config::connect(Address(path.into()), "a"),
+        Vec::new(),
+        |event, say| match event {
+            agent::Event::Accepted => {
+                say.push(agent::Command::Announce { session: "s".into(), cwd: "/w".to_owned(), title: None })
+            }
+            agent::Event::Closed(closed) => end = Some(closed.cause),
+            _ => {}
+        },
+    );
+    end
 }
 
 fn without_a_hub<R: Runtime>() {

@@ -22,6 +22,7 @@ use agentline_core::{Address, Limits, Machine, Now, Open, Output, Refused, Tag};
 
 use super::galley::{lines, talk};
 use crate::dice::Dice;
+use crate::door::{self, Door};
 use crate::invariants::{Audit, Checked, Checks};
 use crate::toy::{Heard, Say};
 use crate::world::{Faults, Node, World};
@@ -29,6 +30,71 @@ use crate::world::{Faults, Node, World};
 /// A hub and an agent that dials in, whatever goes wrong: each turn, question and request ends once on both sides.
 pub fn reverse_pair(data: &[u8]) {
     let _ = dialled(data, Faults::ALL);
+}
+
+/// A door and agents that dial in, again when their link is over, whatever goes wrong: each link is told once and ends, and
+/// in the end nobody is left. How many links were let in.
+///
+/// # Panics
+///
+/// That does not hold.
+#[must_use]
+pub fn doors(data: &[u8]) -> usize {
+    let mut dice = Dice::new(data);
+    let faults = Faults { manners: false, ..Faults::ALL };
+    let terminals: Vec<(TerminalHabits, Duration)> = (0..3)
+        .map(|_| {
+            let habits = TerminalHabits {
+                sessions: 1 + dice.below(3),
+                turns: dice.below(4),
+                asks: dice.once_in(2),
+                terminal_first: dice.once_in(3),
+                fails: dice.once_in(4),
+            };
+            (habits, dice.pause())
+        })
+        .collect();
+    let closes = dice.pause() * 4;
+    let links: Rc<RefCell<BTreeMap<u32, (usize, usize)>>> = Rc::default();
+    let mut world = World::new(dice, faults);
+    let seen = links.clone();
+    let app = move |_, event, say: &mut Vec<door::Command>| {
+        let door::Event::Said(link, event) = event else { return };
+        let mut seen = seen.borrow_mut();
+        let (let_in, closed) = seen.entry(link).or_default();
+        assert_eq!(*closed, 0, "a link that is over says nothing");
+        match event {
+            Event::Hello(_) => say.push(door::Command::To(link, Command::Accept)),
+            Event::Accepted(_) => *let_in += 1,
+            Event::Announced(announced) => {
+                let (tag, session, text) = (Tag(1), announced.session, "go".to_owned());
+                say.push(door::Command::To(link, Command::Prompt { tag, session, text }));
+            }
+            Event::Closed(_) => *closed += 1,
+            _ => {}
+        }
+    };
+    let address = Address("/run/acp.sock".into());
+    let machine = Checked::<Door>::new(world.now(), (Checks::default(), address.clone()));
+    let door = world.add(Node::new(machine, app));
+    let mut agents = Vec::new();
+    for (habits, pause) in terminals {
+        world.run_until(world.now().mono + pause);
+        for _ in 0..2 {
+            let config = agent::Config { open: Open::Connect(address.clone()), ..dialling() };
+            let machine = Checked::<Agent>::new(world.now(), (Checks::default(), config));
+            let agent = world.add(Node::new(machine.and(Asks::default()), agent_of(habits)));
+            world.command_in(pause, agent, agent::Command::Leave);
+            agents.push(agent);
+            world.run_until(world.now().mono + pause);
+        }
+    }
+    world.command_in(closes, door, door::Command::Close);
+    world.run();
+    assert!(world.is_over(door) && agents.iter().all(|agent| world.is_over(*agent)), "somebody goes on");
+    let links = links.borrow();
+    assert!(links.values().all(|(_, closed)| *closed == 1), "{links:?}");
+    links.values().map(|(let_in, _)| let_in).sum()
 }
 
 /// What came of a pair.

@@ -1,6 +1,6 @@
 //! Both sides in one world, where everything can go wrong, and each against a peer that says anything.
 
-use agentline_tests::cases::{DialledLog, dialled, reverse_acceptor, reverse_agent, reverse_pair};
+use agentline_tests::cases::{DialledLog, dialled, doors, reverse_acceptor, reverse_agent, reverse_pair};
 use agentline_tests::{Faults, dice};
 use quickcheck::quickcheck;
 
@@ -17,6 +17,12 @@ fn each_turn_and_question_ends_once_whatever_goes_wrong() {
     }
     let least = [sum.turns, sum.answered, sum.asked, sum.terminal, sum.opened].into_iter().min();
     assert!(least.is_some_and(|least| least > 300), "{sum:?}");
+}
+
+#[test]
+fn agents_come_and_go_at_one_door() {
+    let let_in: usize = (0..2000).map(|seed| doors(&dice::noise(seed, 500))).sum();
+    assert!(let_in > 2000, "{let_in}");
 }
 
 #[test]
