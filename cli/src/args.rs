@@ -197,6 +197,19 @@ pub(crate) struct Consent {
     /// Who answers permission requests [default: ask on a terminal, else reject]
     #[arg(short, long, value_enum, value_name = "WHO")]
     pub(crate) permission: Option<Permission>,
+    /// Rules of permission, which come before --permission: {"rules": [{"kind": "read", "then": "allow"}, …]}, where the
+    /// first that fits counts; tests are kind, tool, command and path
+    #[arg(long, value_name = "FILE")]
+    pub(crate) permission_rules: Option<PathBuf>,
+    /// Allow calls of a kind, as in read,search or execute:git; once each
+    #[arg(long, value_name = "KIND[:PATTERN]", value_delimiter = ',')]
+    pub(crate) allow: Vec<String>,
+    /// Ask about calls of a kind, as in edit or '*:src'; comes before --allow
+    #[arg(long, value_name = "KIND[:PATTERN]", value_delimiter = ',')]
+    pub(crate) ask: Vec<String>,
+    /// Reject calls of a kind, as in execute:rm; comes before --ask
+    #[arg(long, value_name = "KIND[:PATTERN]", value_delimiter = ',')]
+    pub(crate) reject: Vec<String>,
     /// Fill in the agent's forms from a JSON object, field to value [default: ask on a terminal, else decline]
     #[arg(long, value_name = "FILE")]
     pub(crate) answers: Option<PathBuf>,

@@ -9,6 +9,7 @@ mod attach;
 mod chat;
 mod check;
 mod completions;
+mod consent;
 mod demo;
 mod driver;
 mod failure;

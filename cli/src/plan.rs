@@ -14,13 +14,13 @@ use agentline_core::acp::session::{
     SessionSetup, Setting,
 };
 use agentline_core::discovery::{Environment, Launch};
+use agentline_core::rules::{Rule, Rules};
 use agentline_core::subagent::env::{Scrubbed, scrub};
 use agentline_core::subagent::{Allow, Choice, Config, Policy, Questions};
 use agentline_core::{Graces, Open, Secret, SpawnSpec, Stderr};
 
-use crate::args::{Child, Consent, Permission, Run, Session};
-use serde_json::{Map, Value};
-
+use crate::args::{Child, Permission, Run, Session};
+use crate::consent;
 use crate::failure::Whose;
 use crate::find::{self, Found};
 use crate::mcp;
@@ -32,6 +32,7 @@ use crate::workspace::Workspace;
 pub(crate) struct Task {
     prompt: Vec<ContentBlock>,
     mcp_servers: Vec<McpServer>,
+    rules: Vec<Rule>,
     questions: Questions,
     pub(crate) variables: Variables,
 }
@@ -63,8 +64,8 @@ impl Task {
     pub(crate) fn new(args: &Run, notes: &Notes) -> Result<Self, Problem> {
         let variables = prompt::variables(&args.child.environment)?;
         let mcp_servers = args.mcp.as_deref().map(mcp::servers).transpose()?.unwrap_or_default();
-        let questions = questions(&args.consent)?;
-        Ok(Self { prompt: prompt::prompt(args, notes)?, mcp_servers, questions, variables })
+        let (rules, questions) = (args.consent.rules()?, args.consent.questions()?);
+        Ok(Self { prompt: prompt::prompt(args, notes)?, mcp_servers, rules, questions, variables })
     }
 
     /// What nobody may be shown, as far as it is known before anything was looked at.
@@ -79,6 +80,10 @@ impl Task {
         let mut secrets = self.secrets();
         let Spawn { spec, whose, secrets: more, spellings } = spawn(&args.child, self.variables, start)?;
         secrets.extend(more);
+        let rules = Rules { own: self.rules, project: consent::of_project(&spec.cwd)? };
+        if args.dry_run || !rules.is_empty() {
+            start.permissions = args.consent.table(&rules);
+        }
         let setup =
             SessionSetup { mcp_servers: self.mcp_servers, ..SessionSetup::in_directory(start.cwd.clone()) };
         let timeouts = Timeouts {
@@ -92,6 +97,7 @@ impl Task {
             login: args.session.login.clone(),
             settings: args.session.settings(),
             policy: policy(args.consent.permission),
+            rules,
             questions: self.questions,
             timeout: args.timeout,
             ..Config::new(client(spec, timeouts, args.child.leave_grace), setup, self.prompt)
@@ -159,6 +165,7 @@ impl Start {
             command: None,
             cwd: cwd.to_string_lossy().into_owned(),
             withheld: Vec::new(),
+            permissions: Vec::new(),
             name: args.agent.clone().unwrap_or_else(|| "the agent".into()),
         }
     }
@@ -295,38 +302,6 @@ pub(crate) fn policy(permission: Option<Permission>) -> Policy {
 /// Whether somebody sits here who can be asked.
 pub(crate) fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
-}
-
-/// Who answers forms and pages.
-pub(crate) fn questions(consent: &Consent) -> Result<Questions, Problem> {
-    Ok(match &consent.answers {
-        Some(file) => Questions::Given(answers(file)?),
-        None if is_interactive() || consent.permission == Some(Permission::Ask) => Questions::Ask,
-        None => Questions::Decline,
-    })
-}
-
-/// Values for forms, by field: texts, numbers, true, false and lists of texts.
-fn answers(file: &Path) -> Result<Map<String, Value>, Problem> {
-    const OPTION: &str = "--answers";
-    let wrong = |why: &dyn std::fmt::Display| prompt::of_file(OPTION, file, format_args!("{why}"));
-    let bytes = prompt::read(OPTION, file, prompt::TEXT)?;
-    let values: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(&error))?;
-    let Value::Object(values) = values else { return Err(wrong(&"it is no object of field to value")) };
-    let is_text = |value: &Value| value.is_string();
-    for (field, value) in &values {
-        let fits = match value {
-            Value::String(_) | Value::Number(_) | Value::Bool(_) => true,
-            Value::Array(list) => list.iter().all(is_text),
-            Value::Null | Value::Object(_) => false,
-        };
-        if !fits {
-            return Err(wrong(&format_args!(
-                "{field} is neither a text, a number, true, false, nor a list of texts"
-            )));
-        }
-    }
-    Ok(values)
 }
 
 /// How a policy is spoken of.

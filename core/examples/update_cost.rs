@@ -98,6 +98,7 @@ fn main() {
                 login: None,
                 settings,
                 policy,
+                rules: Default::default(),
                 questions: Default::default(),
                 attach: None,
                 announce: None,

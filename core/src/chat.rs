@@ -33,6 +33,7 @@ use crate::conversation::{self, Choice, Conversation, Finished, Outcome, Policy,
 use crate::machine::{Deadline, Ids, Input, Machine, Now, Output, Outputs, Refused, soonest};
 use crate::nest::{Nest, Told};
 use crate::reverse;
+use crate::rules::Rules;
 use hub::{Hub, Says};
 
 /// What a conversation starts from.
@@ -54,6 +55,9 @@ pub struct Config {
     pub settings: Vec<Setting>,
     /// Who answers permission requests.
     pub policy: Policy,
+    /// What decides before it: as in a [conversation](crate::conversation::Config::rules).
+    #[serde(default)]
+    pub rules: Rules,
     /// Who answers its other questions: as in a [conversation](conversation::Config::questions).
     #[serde(default)]
     pub questions: Questions,
@@ -202,12 +206,32 @@ impl Machine for Chat {
     type Event = Event;
 
     fn new(now: Now, config: Config) -> Self {
-        let Config { client, setup, session, login, settings, policy, questions, attach, announce, limits } =
-            config;
+        let Config {
+            client,
+            setup,
+            session,
+            login,
+            settings,
+            policy,
+            rules,
+            questions,
+            attach,
+            announce,
+            limits,
+        } = config;
         let hub = Hub::new(announce, setup.cwd.clone());
         let output = limits.output;
-        let config =
-            conversation::Config { client, setup, session, login, settings, policy, questions, output };
+        let config = conversation::Config {
+            client,
+            setup,
+            session,
+            login,
+            settings,
+            policy,
+            rules,
+            questions,
+            output,
+        };
         let mut chat = Self {
             conversation: Nest::of((), Conversation::new(now, config)),
             server: Nest::default(),

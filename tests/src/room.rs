@@ -19,6 +19,7 @@ use agentline_core::chat::{Chat, Command, Config, Event, Limits, Source};
 use agentline_core::reverse::acceptor::{self, Acceptor};
 use agentline_core::reverse::{self, Capabilities};
 use agentline_core::rpc::{RpcError, code};
+use agentline_core::rules::Rules;
 use agentline_core::subagent::{self, Choice, Finished, Policy, Questions, Setting};
 use agentline_core::{Address, Machine, Now, Open, SpawnSpec, Stderr, Tag};
 
@@ -573,6 +574,7 @@ fn config(policy: Policy, open: bool) -> Config {
         login: None,
         settings: Vec::new(),
         policy,
+        rules: Rules::default(),
         questions: Questions::Decline,
         attach: open.then(attach::config),
         announce: None,

@@ -24,12 +24,14 @@ use agentline_core::acp::client::Timeouts;
 use agentline_core::acp::session::{McpServer, SessionSetup};
 use agentline_core::attach::server::Why;
 use agentline_core::chat::{Chat, Command, Config, Event, Limits, Source};
+use agentline_core::rules::Rules;
 use agentline_core::subagent::{self, Finished, Policy};
 use agentline_core::trace::{Masks, Recording, Tap, Tapped, Traced};
 use agentline_core::{Refused, Secret};
 
 use crate::args::{Child, Consent, Format, Global, Session, duration};
 use crate::attach::Peers;
+use crate::consent;
 use crate::failure::{Advice, Whose, explain};
 use crate::find;
 use crate::guard;
@@ -99,7 +101,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
     let variables = prompt::variables(&args.child.environment)?;
     let mcp_servers = args.mcp.as_deref().map(mcp::servers).transpose()?.unwrap_or_default();
-    let questions = plan::questions(&args.consent)?;
+    let (own, questions) = (args.consent.rules()?, args.consent.questions()?);
     let trace = args.trace.as_deref().map(|file| Trace::new(file, args.force)).transpose()?;
     if !global.quiet {
         variables.warn(notes);
@@ -112,6 +114,11 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
     secrets.extend(pairs.map(|pair| pair.value.expose().as_bytes().to_vec().into()));
     let masks = Rc::new(Masks::new(&secrets));
     start.mask(&masks);
+
+    let rules = Rules { own, project: consent::of_project(&spec.cwd)? };
+    if !rules.is_empty() {
+        start.permissions = args.consent.table(&rules);
+    }
 
     let attach = host::attach(args.attachable, &start.cwd)?;
     let announced = args.announce.then(|| Announced::new(args.as_agent.as_deref(), &start));
@@ -128,6 +135,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         login: args.session.login.clone(),
         settings: args.session.settings(),
         policy: plan::policy(args.consent.permission),
+        rules,
         questions,
         attach,
         announce: announced.as_ref().map(Announced::config).transpose()?,

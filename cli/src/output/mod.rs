@@ -32,6 +32,7 @@ use agentline_core::subagent::Event;
 use agentline_core::trace::Masks;
 use serde::Serialize;
 
+use crate::consent::Row;
 use crate::words::Ended;
 
 /// What is started, as `--dry-run` and the first object show it.
@@ -44,6 +45,9 @@ pub(crate) struct Start {
     pub(crate) cwd: String,
     /// Names of variables that it does not get.
     pub(crate) withheld: Vec<String>,
+    /// What decides about permissions, where there are rules.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) permissions: Vec<Row>,
     /// What people call it.
     #[serde(skip)]
     pub(crate) name: String,

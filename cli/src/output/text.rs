@@ -18,6 +18,7 @@ use super::out::Out;
 use super::paint::{In, Paint, fit, pad, span, width};
 use super::tools::{Ended, Tools};
 use super::{Screen, Start};
+use crate::consent::Row;
 use crate::failure::Advice;
 use crate::words::{Ended as Result, Odd, command_line};
 
@@ -254,6 +255,10 @@ impl Text {
         let line = match decision.by {
             By::User => format!("  {what}"),
             By::Policy => format!("  {what}: {title}{}", In(paint.dim, self.advice.about_policy())),
+            By::Rule => {
+                let rule = decision.rule.as_deref().unwrap_or_default();
+                format!("  {what}: {title}{}", In(paint.dim, format!(" ({})", plain(rule))))
+            }
             By::Cancel => format!("  {what}: {title}"),
         };
         if self.quiet && self.advice.by_default && decision.by == By::Policy {
@@ -276,8 +281,8 @@ impl Text {
         };
         let line = match (decision.by, &decision.why) {
             (By::User, _) => format!("  {what}"),
-            (By::Policy | By::Cancel, None) => format!("  {what}: {}", plain(&decision.message)),
-            (By::Policy | By::Cancel, Some(why)) => {
+            (By::Policy | By::Rule | By::Cancel, None) => format!("  {what}: {}", plain(&decision.message)),
+            (By::Policy | By::Rule | By::Cancel, Some(why)) => {
                 let why = In(paint.dim, format!(" ({})", plain(why)));
                 format!("  {what}: {}{why}", plain(&decision.message))
             }
@@ -347,6 +352,11 @@ impl Screen for Text {
         let withheld =
             if start.withheld.is_empty() { "nothing".to_owned() } else { start.withheld.join(", ") };
         self.say(&format!("command   {command}\ncwd       {}\nwithheld  {withheld}\n", start.cwd));
+        for (at, Row { then, calls, from, project }) in start.permissions.iter().enumerate() {
+            let head = if at == 0 { "permits   " } else { "          " };
+            let only = if *project { ", only if stricter" } else { "" };
+            self.say(&format!("{head}{then:<7} {calls} ({from}{only})\n"));
+        }
     }
 
     fn warn(&mut self, warning: String) {

@@ -20,6 +20,7 @@ mod login;
 mod mistakes;
 mod questions;
 mod rig;
+mod rules;
 mod screens;
 mod shown;
 mod spoken;

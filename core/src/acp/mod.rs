@@ -53,7 +53,7 @@
 //! | open requests, each way | 1024 | -32603; [`Refused::Limit`](crate::Refused::Limit) at ours |
 //! | what is kept of the agent's open questions | 1 MiB, 64 KiB each | -32603, -32602 |
 //! | what is kept of tool calls, for permissions | 256 calls, 256 KiB | the oldest are forgotten |
-//! | the title of such a call, its input | 4 KiB, 64 KiB | cut, left out |
+//! | the title and name of such a call, its input, its paths | 4 KiB, 64 KiB | cut, left out |
 //! | sessions | 1024, ids of 8 KiB | refused |
 //! | unsent bytes of a peer that does not read | 40 MiB | [`Fault::NotReading`]; our own requests are refused before |
 //!

@@ -1,5 +1,7 @@
 //! What goes into a conversation and what comes out of it.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::errand::Errand;
@@ -12,6 +14,7 @@ use crate::acp::{
 use crate::closed::Closed;
 use crate::machine::Peer;
 use crate::problem::{Failed, Phase, RootCause};
+use crate::rules::Rules;
 
 /// What a conversation starts from: one child, one session.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -34,6 +37,10 @@ pub struct Config {
     /// Who answers permission requests.
     #[serde(default)]
     pub policy: Policy,
+    /// What decides about permissions before the policy does. A rule that asks asks where the policy or the
+    /// [questions](Self::questions) do; elsewhere it rejects.
+    #[serde(default)]
+    pub rules: Rules,
     /// Who answers its other questions. They are asked only where [the client](client::Config::capabilities) offers
     /// elicitation.
     #[serde(default)]
@@ -181,8 +188,11 @@ pub struct Decision {
     pub decision: Verdict,
     /// The option that was chosen.
     pub option_id: Option<String>,
-    /// Whether a rule or a person has decided.
+    /// Who has decided.
     pub by: By,
+    /// The rule that has decided, or had a person asked: where it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Arc<str>>,
 }
 
 /// What was decided about a permission.
@@ -203,6 +213,8 @@ pub enum Verdict {
 pub enum By {
     /// The [`Policy`].
     Policy,
+    /// One of the [rules](Config::rules).
+    Rule,
     /// A person, by way of the application.
     User,
     /// Nobody: the turn was cancelled, or the agent gave the question up.

@@ -15,6 +15,7 @@ pub(crate) mod answer;
 mod api;
 mod errand;
 mod evidence;
+mod judge;
 mod login;
 mod opening;
 mod questions;
@@ -37,6 +38,7 @@ use crate::closed::Closed;
 use crate::machine::{Deadline, Heard, Input, Machine, Now, Output, Outputs, Refused, Tag};
 use crate::problem::{Clock, Failed, Phase, RootCause};
 use evidence::{Evidence, Lost};
+use judge::Judge;
 use opening::{Opening, Step};
 use questions::Open;
 use turn::{Ending, Turn};
@@ -74,13 +76,15 @@ impl Machine for Conversation {
     type Event = Event;
 
     fn new(now: Now, config: Config) -> Self {
-        let Config { client, setup, session, login, settings, policy, questions, output } = config;
+        let Config { client, setup, session, login, settings, policy, rules, questions, output } = config;
+        let asks = policy == Policy::Ask || questions == Questions::Ask;
+        let judge = Judge { policy, rules, cwd: setup.cwd.clone(), asks };
         let opening = Opening::new(STEP, setup, session, settings).login(login);
         let mut this = Self {
             client: Client::new(now, client),
             state: State::Starting(Box::new(opening)),
             session: None,
-            turn: Turn::new(policy, output),
+            turn: Turn::new(judge, output),
             questions: Open::new(questions),
             embeds: false,
             halt: None,
@@ -350,11 +354,12 @@ impl Conversation {
         let call = &asked.asked.tool_call;
         let title = call.title.clone().unwrap_or_else(|| call.tool_call_id.clone());
         let (event, answer) = self.turn.asked(asked);
+        let is_by_policy = matches!(&event, Event::PermissionDecided(decision) if decision.by == By::Policy);
         self.out.tell(event);
         if let Some(answer) = answer {
             // Refused only when the connection is leaving: then nobody waits for it.
             let _ = self.client.command(now, answer);
-            if self.turn.ends_by_refusal() {
+            if is_by_policy && self.turn.ends_by_refusal() {
                 self.fail(now, RootCause::Rejected { title });
             }
         }

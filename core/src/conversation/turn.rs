@@ -1,13 +1,15 @@
 //! What one turn leaves behind: the answer, and how permission requests were decided.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::answer::{Answer, Said};
-use super::api::{Allow, By, Decision, Decisions, Event, Finished, Outcome, Policy, Verdict};
+use super::api::{By, Decision, Decisions, Event, Finished, Outcome, Policy, Verdict};
+use super::judge::{Judge, Ruling};
 use crate::acp::client::{self, Moment, PermissionAsked, Text, Updated};
 use crate::acp::update::{Speaker, Update};
 use crate::acp::{
-    Json, OptionKind, PermissionOption, PermissionOutcome, PermissionRequest, RequestKey, StopReason, Stopped,
+    Json, PermissionOption, PermissionOutcome, PermissionRequest, RequestKey, StopReason, Stopped,
 };
 use crate::problem::{Failed, Phase, RootCause};
 use crate::rpc::cut;
@@ -15,7 +17,7 @@ use crate::rpc::cut;
 /// A turn so far. One after the other may use it.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    policy: Policy,
+    judge: Judge,
     output: Answer,
     open: BTreeMap<RequestKey, Asked>,
     decisions: Decided,
@@ -32,6 +34,8 @@ struct Asked {
     tool_call_id: String,
     title: Option<String>,
     options: Vec<PermissionOption>,
+    /// The rule that had a say.
+    rule: Option<Arc<str>>,
 }
 
 impl Asked {
@@ -48,6 +52,7 @@ impl Asked {
                     kind: option.kind.known(),
                 })
                 .collect(),
+            rule: None,
         }
     }
 }
@@ -113,9 +118,9 @@ impl Ending {
 
 impl Turn {
     /// Keeps so many bytes of the answer.
-    pub(crate) fn new(policy: Policy, output: usize) -> Self {
+    pub(crate) fn new(judge: Judge, output: usize) -> Self {
         Self {
-            policy,
+            judge,
             output: Answer::new(output),
             open: BTreeMap::new(),
             decisions: Decided::default(),
@@ -127,7 +132,7 @@ impl Turn {
 
     /// Whether a refusal is the end of it.
     pub(crate) const fn ends_by_refusal(&self) -> bool {
-        matches!(self.policy, Policy::Fail)
+        matches!(self.judge.policy, Policy::Fail)
     }
 
     /// Whether we have told the agent to stop.
@@ -159,25 +164,18 @@ impl Turn {
     /// Takes a permission request: what to tell of it, and the policy's answer unless the user is asked.
     pub(crate) fn asked(&mut self, asked: Box<PermissionAsked>) -> (Event, Option<client::Command>) {
         let PermissionAsked { request, asked: about } = &*asked;
-        let option = match self.policy {
-            Policy::Ask => {
-                self.open.insert(*request, Asked::of(about));
+        let Ruling { option, by, rule } = match self.judge.decide(about) {
+            Ok(ruling) => ruling,
+            Err(rule) => {
+                self.open.insert(*request, Asked { rule, ..Asked::of(about) });
                 return (Event::PermissionAsked(asked), None);
             }
-            Policy::Allow(Allow::InOrder) => about.options.iter().find(|option| option.kind.allows()),
-            Policy::Allow(Allow::OnceFirst) => {
-                about.first_of(&[OptionKind::AllowOnce, OptionKind::AllowAlways])
-            }
-            Policy::Reject | Policy::Fail => {
-                about.first_of(&[OptionKind::RejectOnce, OptionKind::RejectAlways])
-            }
-            Policy::Cancel => None,
         };
         let outcome = option
             .map_or(PermissionOutcome::Cancelled, |option| PermissionOutcome::selected(&*option.option_id));
         let answer = client::Command::Answer { request: *request, outcome };
-        let asked = Asked::of(about);
-        (self.decided(*request, asked, option, By::Policy), Some(answer))
+        let asked = Asked { rule, ..Asked::of(about) };
+        (self.decided(*request, asked, option, by), Some(answer))
     }
 
     /// The user has answered.
@@ -230,7 +228,7 @@ impl Turn {
     fn decided(
         &mut self,
         request: RequestKey,
-        Asked { tool_call_id, title, options }: Asked,
+        Asked { tool_call_id, title, options, rule }: Asked,
         option: Option<&PermissionOption>,
         by: By,
     ) -> Event {
@@ -246,6 +244,7 @@ impl Turn {
             },
             option_id: option.map(|option| option.option_id.clone()),
             by,
+            rule,
         };
         self.counts.add(decision.decision);
         self.refused |= decision.decision != Verdict::Allowed && by != By::Cancel;

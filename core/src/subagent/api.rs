@@ -8,6 +8,7 @@ use crate::acp::client;
 use crate::acp::session::{SessionSetup, Setting};
 use crate::acp::{ContentBlock, PermissionOutcome, RequestKey};
 use crate::conversation::{Choice, Policy, Questions, Reply};
+use crate::rules::Rules;
 
 /// What a run starts from: one child, one session, one prompt.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -31,6 +32,9 @@ pub struct Config {
     /// Who answers permission requests.
     #[serde(default)]
     pub policy: Policy,
+    /// What decides before it: as in a [conversation](crate::conversation::Config::rules).
+    #[serde(default)]
+    pub rules: Rules,
     /// Who answers its other questions: as in a [conversation](crate::conversation::Config::questions).
     #[serde(default)]
     pub questions: Questions,
@@ -59,6 +63,7 @@ impl Config {
             settings: Vec::new(),
             prompt,
             policy: Policy::Reject,
+            rules: Rules::default(),
             questions: Questions::Decline,
             timeout: None,
             output_limit: output_limit(),

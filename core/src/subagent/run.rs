@@ -36,12 +36,22 @@ impl Machine for Run {
             settings,
             prompt,
             policy,
+            rules,
             questions,
             timeout,
             output_limit: output,
         } = config;
-        let config =
-            conversation::Config { client, setup, session, login, settings, policy, questions, output };
+        let config = conversation::Config {
+            client,
+            setup,
+            session,
+            login,
+            settings,
+            policy,
+            rules,
+            questions,
+            output,
+        };
         let mut run = Self {
             conversation: Conversation::new(now, config),
             prompt,

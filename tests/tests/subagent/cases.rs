@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use agentline_core::acp::ContentBlock;
 use agentline_core::acp::session::Elicitation;
+use agentline_core::acp::{ContentBlock, PermissionOutcome};
 use agentline_core::link::Rung;
 use agentline_core::problem::{AgentExit, Kind, Phase, RootCause};
+use agentline_core::rules;
 use agentline_core::subagent::provider::{Permission, Provider, Task};
-use agentline_core::subagent::{By, Choice, Command, Config, Errand, Event, Outcome, Questions, Verdict};
+use agentline_core::subagent::{
+    Allow, By, Choice, Command, Config, Errand, Event, Outcome, Policy, Questions, Verdict,
+};
 use agentline_core::{Exit, Group, Stderr};
 use tempfile::TempDir;
 
@@ -138,10 +141,20 @@ fn on_text(commands: &'static [Command]) -> impl FnMut(Option<&Event>) -> Option
 
 /// The whole table.
 pub(crate) fn cases() -> Vec<Case> {
-    [endings(), permissions(), questions(), logins(), cancelling(), leaving(), starting(), workspace()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        endings(),
+        permissions(),
+        rules(),
+        questions(),
+        logins(),
+        cancelling(),
+        leaving(),
+        starting(),
+        workspace(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn endings() -> Vec<Case> {
@@ -221,6 +234,69 @@ fn permissions() -> Vec<Case> {
         case("allow takes no rejection", "perm reject_once,reject_always", "cancelled", cancelled).allow(),
         case("allow takes no kind to come", "perm allow_some", "cancelled", cancelled).allow(),
         case("nothing to choose from is nothing chosen", "perm", "cancelled", cancelled).allow(),
+    ]
+}
+
+fn rules() -> Vec<Case> {
+    const USUAL: &str = "perm reject_once,allow_always,allow_once";
+    let ruled = |name, prompt, own: &'static str, project: &'static str, answer: &'static str, by: By| {
+        let rules = move |config: &mut Config| {
+            config.rules.own = rules::rules(own.as_bytes(), "own").expect("rules");
+            config.rules.project = rules::project_rules(project.as_bytes(), "project").expect("rules");
+            config.policy = Policy::Allow(Allow::OnceFirst);
+        };
+        case(name, prompt).with(rules).check(move |seen| {
+            let result = seen.finished();
+            assert_eq!((result.outcome, &*result.output), (Outcome::Completed, answer));
+            let [decision] = &result.permissions[..] else { panic!("one decision") };
+            assert_eq!((decision.by, decision.rule.is_some()), (by, by == By::Rule));
+        })
+    };
+    let (none, no_project) = (r#"{"rules":[]}"#, "{}");
+    let reject = r#"{"rules":[{"kind":"read","then":"ask"},{"kind":"other","then":"reject"}]}"#;
+    let ask = r#"{"permissions":{"rules":[{"then":"ask"}]}}"#;
+    let (always, once) = (
+        r#"{"rules":[{"then":"allow_always"}]}"#,
+        r#"{"rules":[{"tool":"x","then":"reject"},{"then":"allow"}]}"#,
+    );
+    vec![
+        ruled("without rules the policy decides", USUAL, none, no_project, "allow_once-2", By::Policy),
+        ruled("the first rule that fits decides", USUAL, reject, no_project, "reject_once-0", By::Rule),
+        ruled(
+            "it rejects once, or chooses nothing",
+            "perm reject_always",
+            reject,
+            no_project,
+            "cancelled",
+            By::Rule,
+        ),
+        ruled("it allows for good where it says so", USUAL, always, no_project, "allow_always-1", By::Rule),
+        ruled("and else once", USUAL, once, no_project, "allow_once-2", By::Rule),
+        ruled(
+            "or has nobody to ask",
+            "perm allow_always,reject_once",
+            once,
+            no_project,
+            "reject_once-1",
+            By::Rule,
+        ),
+        ruled("a project is stricter than the policy", USUAL, none, ask, "reject_once-0", By::Rule),
+        ruled("and than a rule", USUAL, once, ask, "reject_once-0", By::Rule),
+        ruled("and a person is asked where there is one", USUAL, once, ask, "allow_once-2", By::User)
+            .with(move |config| {
+                config.rules.own = rules::rules(once.as_bytes(), "own").expect("rules");
+                config.rules.project = rules::project_rules(ask.as_bytes(), "project").expect("rules");
+                config.questions = Questions::Ask;
+            })
+            .check(|seen| {
+                let [decision] = &seen.finished().permissions[..] else { panic!("one decision") };
+                assert_eq!((decision.by, decision.rule.as_deref()), (By::User, Some("project rules[0]")));
+            })
+            .play(|event| {
+                let Some(Event::PermissionAsked(asked)) = event else { return None };
+                let outcome = PermissionOutcome::selected("allow_once-2");
+                Some(Command::Answer { request: asked.request, outcome })
+            }),
     ]
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::acp::SessionId;
-use crate::acp::update::{ToolCallUpdate, ToolKind, ToolStatus, Update};
+use crate::acp::update::{Location, ToolCallUpdate, ToolKind, ToolStatus, Update};
 use crate::rpc::{Json, cut};
 
 /// The tool calls of the turns that run, the newest of them, within a budget.
@@ -20,23 +20,48 @@ pub(crate) struct Tools {
 #[derive(Debug, Default)]
 struct Call {
     title: Option<String>,
+    name: Option<String>,
     kind: Option<ToolKind>,
+    locations: Option<Vec<Location>>,
     input: Option<Json>,
+}
+
+/// What an update says of a call.
+#[derive(Clone, Copy)]
+struct News<'a> {
+    title: Option<&'a str>,
+    name: Option<&'a str>,
+    kind: Option<ToolKind>,
+    locations: Option<&'a [Location]>,
+    input: Option<&'a Json>,
 }
 
 impl Tools {
     /// Keeps what an update says of a call.
     pub(crate) fn note(&mut self, session: &SessionId, update: &Update) {
         if let Update::ToolCall(call) = update {
-            let (title, input) = (Some(&*call.title), call.raw_input.as_ref());
-            self.keep(session, &call.tool_call_id, title, Some(call.kind), input);
-        } else if let Update::ToolCallUpdate(ToolCallUpdate { tool_call_id, title, kind, status, raw_input, .. }) =
-            update
+            let news = News {
+                title: Some(&call.title),
+                name: call.name.as_deref(),
+                kind: Some(call.kind),
+                locations: Some(&call.locations),
+                input: call.raw_input.as_ref(),
+            };
+            self.keep(session, &call.tool_call_id, news);
+        } else if let Update::ToolCallUpdate(call) = update
             // Whoever is done asks for nothing any more.
-            && !status.is_some_and(ToolStatus::is_final)
-            && (title.is_some() || kind.is_some() || raw_input.is_some())
+            && !call.status.is_some_and(ToolStatus::is_final)
         {
-            self.keep(session, tool_call_id, title.as_deref(), *kind, raw_input.as_ref());
+            let news = News {
+                title: call.title.as_deref(),
+                name: call.name.as_deref(),
+                kind: call.kind,
+                locations: call.locations.as_deref(),
+                input: call.raw_input.as_ref(),
+            };
+            if !news.is_empty() {
+                self.keep(session, &call.tool_call_id, news);
+            }
         }
     }
 
@@ -47,6 +72,8 @@ impl Tools {
         };
         about.title = about.title.take().or_else(|| call.title.clone());
         about.kind = about.kind.or(call.kind);
+        about.name = about.name.take().or_else(|| call.name.clone());
+        about.locations = about.locations.take().or_else(|| call.locations.clone());
         about.raw_input = about.raw_input.take().or_else(|| call.input.clone());
     }
 
@@ -59,14 +86,8 @@ impl Tools {
         }
     }
 
-    fn keep(
-        &mut self,
-        session: &SessionId,
-        id: &str,
-        title: Option<&str>,
-        kind: Option<ToolKind>,
-        input: Option<&Json>,
-    ) {
+    fn keep(&mut self, session: &SessionId, id: &str, news: News<'_>) {
+        let News { title, name, kind, locations, input } = news;
         if id.len() > TEXT {
             return;
         }
@@ -84,7 +105,11 @@ impl Tools {
         let call = calls.entry(id.clone()).or_default();
         self.bytes -= call.size(&id) - ENTRY - id.len();
         call.title = title.map(|title| cut(title, TEXT).to_owned()).or(call.title.take());
+        call.name = name.map(|name| cut(name, TEXT).to_owned()).or(call.name.take());
         call.kind = kind.or(call.kind);
+        if let Some(locations) = locations {
+            call.locations = Some(locations).filter(|them| weight(them) <= INPUT).map(<[Location]>::to_vec);
+        }
         if let Some(input) = input {
             call.input = Some(input).filter(|input| input.get().len() <= INPUT).cloned();
         }
@@ -100,8 +125,21 @@ impl Tools {
 impl Call {
     fn size(&self, id: &str) -> usize {
         let input = self.input.as_ref().map_or(0, |input| input.get().len());
-        ENTRY + id.len() + self.title.as_ref().map_or(0, String::len) + input
+        let texts = [&self.title, &self.name].into_iter().flatten().map(String::len).sum::<usize>();
+        let locations = self.locations.as_deref().map_or(0, weight);
+        ENTRY + id.len() + texts + locations + input
     }
+}
+
+impl News<'_> {
+    const fn is_empty(self) -> bool {
+        let Self { title, name, kind, locations, input } = self;
+        title.is_none() && name.is_none() && kind.is_none() && locations.is_none() && input.is_none()
+    }
+}
+
+fn weight(locations: &[Location]) -> usize {
+    locations.iter().map(|location| size_of::<Location>() + location.path.len()).sum()
 }
 
 /// Calls that are kept: far more than any turn has open.
@@ -110,7 +148,7 @@ const CALLS: usize = 256;
 const BYTES: usize = 256 << 10;
 /// Bytes of an id or a title. What is longer is cut; a call with a longer id is not kept.
 const TEXT: usize = 4 << 10;
-/// Bytes of an input. A longer one is not kept: whoever asks for a permission can send it along.
+/// Bytes of an input, and of the paths of a call. Longer ones are not kept: whoever asks for a permission can send it along.
 const INPUT: usize = 64 << 10;
 /// What a call costs beside its texts.
 const ENTRY: usize = 256;

@@ -1,0 +1,240 @@
+//! What a rule looks at in a call, as the agent tells it.
+
+use serde::Deserialize;
+
+use super::{Rule, Then};
+use crate::acp::Json;
+use crate::acp::update::{ToolCallUpdate, ToolContent, ToolKind};
+
+/// A call, made ready for tests.
+pub(super) struct Call<'a> {
+    kind: ToolKind,
+    name: Option<&'a str>,
+    /// The command line, where it runs one.
+    command: Option<String>,
+    /// Absolute, without `.` and `..`.
+    paths: Vec<String>,
+    cwd: &'a str,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn of(call: &'a ToolCallUpdate, cwd: &'a str) -> Self {
+        let input: Input = call.raw_input.as_ref().map(Input::read).unwrap_or_default();
+        let locations = call.locations.iter().flatten().map(|location| &*location.path);
+        let diffs = call.content.iter().flatten().filter_map(|content| match content {
+            ToolContent::Diff(diff) => Some(&*diff.path),
+            ToolContent::Content(_) | ToolContent::Terminal(_) | ToolContent::Unknown(_) => None,
+        });
+        let named = locations.chain(diffs).chain(input.paths.iter().map(String::as_str));
+        let mut paths: Vec<String> = named.map(|path| absolute(cwd, path)).collect();
+        paths.dedup();
+        Self {
+            kind: call.kind.unwrap_or_default(),
+            name: call.name.as_deref(),
+            command: input.command,
+            paths,
+            cwd,
+        }
+    }
+
+    pub(super) fn fits(&self, rule: &Rule) -> bool {
+        let allows = rule.then.allows();
+        (rule.kinds.is_empty() || rule.kinds.contains(&self.kind))
+            && rule.tool.as_deref().is_none_or(|tool| self.name == Some(tool))
+            && (rule.command.is_empty() || self.runs(&rule.command, rule.then))
+            && rule.path.as_deref().is_none_or(|path| self.touches(path, allows))
+    }
+
+    fn runs(&self, words: &[String], then: Then) -> bool {
+        let Some(line) = &self.command else { return false };
+        if then.allows() {
+            // Another command may hide behind any of these.
+            return !line.contains(SHELL) && begins(line, words);
+        }
+        line.split(SHELL).any(|command| begins(command, words))
+    }
+
+    fn touches(&self, path: &str, all: bool) -> bool {
+        let folder = absolute(self.cwd, path);
+        let is_in = |path: &String| {
+            path.strip_prefix(&folder)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || folder == "/")
+        };
+        if all {
+            !self.paths.is_empty() && self.paths.iter().all(is_in)
+        } else {
+            self.paths.iter().any(is_in)
+        }
+    }
+}
+
+/// What can put more than one command into a line.
+const SHELL: [char; 12] = [';', '&', '|', '\n', '\r', '`', '$', '(', ')', '<', '>', '\\'];
+
+/// Whether a command begins with these words. What is set before it, and what only runs another, is passed over.
+fn begins(command: &str, words: &[String]) -> bool {
+    let mut own = command.split_whitespace().map(|word| word.trim_matches(['"', '\'', '{', '}'])).peekable();
+    while own.next_if(|word| is_set(word) || RUNS_OTHERS.contains(word)).is_some() {}
+    words.iter().all(|word| own.next().is_some_and(|own| own == word || program(own) == word))
+}
+
+fn is_set(word: &str) -> bool {
+    let name = word.split_once('=').map_or("", |(name, _)| name);
+    !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+}
+
+/// The name of a program that is given by its path.
+fn program(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// Programs that run the rest of the line.
+const RUNS_OTHERS: [&str; 9] = ["sudo", "doas", "env", "exec", "command", "nohup", "time", "nice", "xargs"];
+
+/// A path without `.` and `..`, from the workspace on.
+fn absolute(cwd: &str, path: &str) -> String {
+    let path = path.strip_prefix("file://").unwrap_or(path);
+    let whole = if path.starts_with('/') { path.to_owned() } else { format!("{cwd}/{path}") };
+    let mut steps: Vec<&str> = Vec::new();
+    for step in whole.split('/') {
+        match step {
+            "" | "." => {}
+            ".." => drop(steps.pop()),
+            step => steps.push(step),
+        }
+    }
+    format!("/{}", steps.join("/"))
+}
+
+/// What goes into a tool, by the names that agents use.
+#[derive(Default)]
+struct Input {
+    command: Option<String>,
+    paths: Vec<String>,
+}
+
+impl Input {
+    fn read(raw: &Json) -> Self {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Line {
+            Whole(String),
+            Words(Vec<String>),
+            Else(serde::de::IgnoredAny),
+        }
+        let Ok(members) = serde_json::from_str::<std::collections::BTreeMap<String, Line>>(raw.get()) else {
+            return Self::default();
+        };
+        let mut input = Self::default();
+        for (name, line) in members {
+            match (&*name, line) {
+                ("command" | "cmd" | "commandLine" | "script", Line::Whole(line)) => {
+                    input.command = Some(line)
+                }
+                ("command" | "cmd" | "argv", Line::Words(words)) => input.command = Some(line_of(&words)),
+                (name, Line::Whole(path)) if PATHS.contains(&name) => input.paths.push(path),
+                (name, Line::Words(paths)) if PATHS.contains(&name) => input.paths.extend(paths),
+                (_, Line::Whole(_) | Line::Words(_) | Line::Else(_)) => {}
+            }
+        }
+        input
+    }
+}
+
+/// The command line of a list of words; that of a shell is what it is given to run.
+fn line_of(words: &[String]) -> String {
+    match words {
+        [shell, flags, script, ..]
+            if flags.starts_with('-') && flags.ends_with('c') && SHELLS.contains(&program(shell)) =>
+        {
+            script.clone()
+        }
+        words => words.join(" "),
+    }
+}
+
+const SHELLS: [&str; 5] = ["sh", "bash", "zsh", "dash", "fish"];
+const PATHS: [&str; 9] = [
+    "path",
+    "paths",
+    "file",
+    "file_path",
+    "filePath",
+    "abs_path",
+    "absolute_path",
+    "notebook_path",
+    "directory",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn fits(rule: &str, call: &serde_json::Value) -> bool {
+        let rules = super::super::rules(format!(r#"{{"rules":[{rule}]}}"#).as_bytes(), "f").expect("a rule");
+        let call: ToolCallUpdate = serde_json::from_str(&call.to_string()).expect("a call");
+        Call::of(&call, "/w").fits(&rules[0])
+    }
+
+    #[test]
+    fn to_allow_a_command_it_must_be_alone_and_to_reject_it_may_stand_anywhere() {
+        let allow = r#"{"command":"git status","then":"allow"}"#;
+        let reject = r#"{"command":"rm","then":"reject"}"#;
+        let call = |line: &str| json!({"toolCallId": "c", "rawInput": {"command": line}});
+        for (line, allowed, rejected) in [
+            ("git status", true, false),
+            ("git status --short", true, false),
+            ("A=1 git status", true, false),
+            ("git  status -s", true, false),
+            ("git stat", false, false),
+            ("git statusx", false, false),
+            ("git status; rm -rf /", false, true),
+            ("git status && rm x", false, true),
+            ("git status $(rm x)", false, true),
+            ("git status\nrm x", false, true),
+            ("git status | xargs rm", false, true),
+            ("git status > x", false, false),
+            ("sudo /bin/rm -rf /", false, true),
+            ("echo rm", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!(fits(allow, &call(line)), allowed, "allow {line}");
+            assert_eq!(fits(reject, &call(line)), rejected, "reject {line}");
+        }
+        for words in [
+            json!(["git", "status"]),
+            json!(["bash", "-lc", "git status"]),
+            json!(["/bin/sh", "-c", "git status"]),
+        ] {
+            assert!(fits(allow, &json!({"toolCallId": "c", "rawInput": {"command": words}})), "{words}");
+        }
+        assert!(!fits(allow, &json!({"toolCallId": "c", "title": "git status"})), "a title is for people");
+    }
+
+    #[test]
+    fn to_allow_all_paths_must_lie_in_the_folder_and_to_reject_one() {
+        let (allow, reject) = (r#"{"path":"src","then":"allow"}"#, r#"{"path":"/etc","then":"reject"}"#);
+        let call = |paths: &[&str]| {
+            let paths: Vec<_> = paths.iter().map(|path| json!({"path": path})).collect();
+            json!({"toolCallId": "c", "locations": paths})
+        };
+        for (paths, allowed, rejected) in [
+            (&["/w/src/a"][..], true, false),
+            (&["/w/src"], true, false),
+            (&["src/./b"], true, false),
+            (&["/w/src/../../etc/passwd"], false, true),
+            (&["/w/srcs/a"], false, false),
+            (&["/w/src/a", "/w/b"], false, false),
+            (&["/w/src/a", "/etc/x"], false, true),
+            (&[], false, false),
+        ] {
+            assert_eq!(fits(allow, &call(paths)), allowed, "allow {paths:?}");
+            assert_eq!(fits(reject, &call(paths)), rejected, "reject {paths:?}");
+        }
+        let diff = json!({"toolCallId": "c", "content": [{"type": "diff", "path": "/etc/x", "newText": ""}]});
+        let input = json!({"toolCallId": "c", "rawInput": {"file_path": "/etc/x", "n": 5}});
+        assert!(fits(reject, &diff) && fits(reject, &input));
+        assert!(fits(r#"{"path":"/","then":"reject"}"#, &input));
+    }
+}
