@@ -144,6 +144,9 @@ pub(crate) struct Run {
     pub(crate) child: Child,
     #[command(flatten)]
     pub(crate) consent: Consent,
+    /// Print the last message of the answer only, when it is there
+    #[arg(long)]
+    pub(crate) last: bool,
     /// Read the task from a file
     #[arg(long, value_name = "FILE")]
     pub(crate) prompt_file: Option<PathBuf>,
@@ -233,6 +236,21 @@ pub(crate) struct Session {
     /// Go on with an old session
     #[arg(long, value_name = "ID|last", value_parser = id)]
     pub(crate) resume: Option<String>,
+    /// Another folder that the agent may work in
+    #[arg(long, value_name = "DIR")]
+    pub(crate) add_dir: Vec<PathBuf>,
+    /// Instructions that the agent adds to its own
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
+    /// The same from a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) append_file: Vec<PathBuf>,
+    /// The most that the session may cost, in the agent's unit; then the turn is cancelled
+    #[arg(long, value_name = "AMOUNT", value_parser = amount)]
+    pub(crate) max_cost: Option<u64>,
+    /// The most tools that a turn may call; then it is cancelled
+    #[arg(long, value_name = "N")]
+    pub(crate) max_turns_tools: Option<u32>,
 }
 
 /// Which agent, where it works, and what it gets.
@@ -405,7 +423,7 @@ pub(crate) enum Lang {
 /// A scripted agent that speaks ACP on stdin and stdout. No model, no key.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Prompts: hello, ask, options, form, page, diff N, noisy, fail, refuse, slow N, flood N, crash N, hang; anything else is
+Prompts: hello, ask, options, form, page, spend N, news, where, diff N, noisy, fail, refuse, slow N, flood N, crash N, hang; anything else is
 echoed.
 Example: agentline run \"slow 3\" -- agentline demo-agent")]
 pub(crate) struct DemoAgent {
@@ -486,6 +504,22 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// An amount such as 0.50, in millionths.
+fn amount(text: &str) -> Result<u64, &'static str> {
+    const WRONG: &str = "is no amount such as 0.50";
+    let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
+    if whole.len() + rest.len() == 0
+        || whole.len() > 12
+        || rest.len() > 6
+        || !is_number(whole)
+        || !is_number(rest)
+    {
+        return Err(WRONG);
+    }
+    format!("{whole}{rest:0<6}").parse().map_err(|_| WRONG)
+}
+
 /// `OPTION=VALUE`.
 pub(crate) fn pair(text: &str) -> Result<(String, String), &'static str> {
     match text.split_once('=') {
@@ -512,6 +546,18 @@ mod tests {
         }
         for bad in ["", "0", "0s", "-1", "ten", "inf", "NaN", "10 apples", "1e999"] {
             assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_amount_is_read_to_the_millionth() {
+        for (text, millionths) in
+            [("1", 1_000_000), ("0.5", 500_000), (".25", 250_000), ("2.", 2_000_000), ("0", 0)]
+        {
+            assert_eq!(amount(text), Ok(millionths), "{text}");
+        }
+        for bad in ["", ".", "-1", "1e3", "1.0000001", "1,5", "$1", "1.-5"] {
+            assert!(amount(bad).is_err(), "{bad}");
         }
     }
 

@@ -32,6 +32,8 @@ pub(crate) struct Advice {
     pub(crate) guards: bool,
     /// All that the agent writes to standard error is wanted.
     pub(crate) verbose: bool,
+    /// Of the answer, the last message is wanted, and no other.
+    pub(crate) last: bool,
     /// What nobody may be shown.
     pub(crate) masks: Rc<Masks>,
     /// Our own command line, after the program.

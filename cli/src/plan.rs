@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::words::Problem;
@@ -11,12 +11,12 @@ use agentline_core::acp::client::{self, Timeouts};
 use agentline_core::acp::content::ContentBlock;
 use agentline_core::acp::session::{
     ClientAuth, ClientCapabilities, ClientSessions, Elicitation, Implementation, McpServer, OptionTypes,
-    SessionSetup, Setting,
+    SessionSetup, Setting, SystemPrompt,
 };
 use agentline_core::discovery::{Environment, Launch};
 use agentline_core::rules::{Rule, Rules};
 use agentline_core::subagent::env::{Scrubbed, scrub};
-use agentline_core::subagent::{Allow, Choice, Config, Policy, Questions};
+use agentline_core::subagent::{Allow, Budget, Choice, Config, Policy, Questions};
 use agentline_core::{Graces, Open, Secret, SpawnSpec, Stderr};
 
 use crate::args::{Child, Permission, Run, Session};
@@ -32,6 +32,7 @@ use crate::workspace::Workspace;
 pub(crate) struct Task {
     prompt: Vec<ContentBlock>,
     mcp_servers: Vec<McpServer>,
+    setup: Setup,
     rules: Vec<Rule>,
     questions: Questions,
     pub(crate) variables: Variables,
@@ -65,7 +66,8 @@ impl Task {
         let variables = prompt::variables(&args.child.environment)?;
         let mcp_servers = args.mcp.as_deref().map(mcp::servers).transpose()?.unwrap_or_default();
         let (rules, questions) = (args.consent.rules()?, args.consent.questions()?);
-        Ok(Self { prompt: prompt::prompt(args, notes)?, mcp_servers, rules, questions, variables })
+        let setup = args.session.setup()?;
+        Ok(Self { prompt: prompt::prompt(args, notes)?, mcp_servers, setup, rules, questions, variables })
     }
 
     /// What nobody may be shown, as far as it is known before anything was looked at.
@@ -84,8 +86,7 @@ impl Task {
         if args.dry_run || !rules.is_empty() {
             start.permissions = args.consent.table(&rules);
         }
-        let setup =
-            SessionSetup { mcp_servers: self.mcp_servers, ..SessionSetup::in_directory(start.cwd.clone()) };
+        let setup = self.setup.within(start.cwd.clone(), self.mcp_servers);
         let timeouts = Timeouts {
             initialize: Some(args.init_timeout),
             silence: args.idle_timeout,
@@ -99,6 +100,7 @@ impl Task {
             policy: policy(args.consent.permission),
             rules,
             questions: self.questions,
+            budget: args.session.budget(),
             timeout: args.timeout,
             ..Config::new(client(spec, timeouts, args.child.leave_grace), setup, self.prompt)
         };
@@ -251,11 +253,12 @@ pub(crate) fn client(spec: SpawnSpec, timeouts: Timeouts, leave: Duration) -> cl
 }
 
 /// What is offered to an agent: logins in a terminal, in the standard's form and the one before it, forms and pages,
-/// and options that are on or off.
+/// options that are on or off, notices, compaction, and plans by id.
 fn capabilities() -> ClientCapabilities {
     let session =
-        ClientSessions { config_options: OptionTypes { boolean: true }, ..ClientSessions::default() };
+        ClientSessions { config_options: OptionTypes { boolean: true }, notices: true, compaction: true };
     ClientCapabilities {
+        plan: true,
         auth: ClientAuth { terminal: true },
         elicitation: Elicitation { form: true, url: true },
         session,
@@ -269,7 +272,46 @@ pub(crate) fn graces(leave: Duration) -> Graces {
     Graces { eof: leave, term: TERM, ..Graces::default() }
 }
 
+/// What goes with a session beside its workspace.
+pub(crate) struct Setup {
+    directories: Vec<String>,
+    system: Option<SystemPrompt>,
+}
+
+impl Setup {
+    /// For that workspace.
+    pub(crate) fn within(self, cwd: String, mcp_servers: Vec<McpServer>) -> SessionSetup {
+        SessionSetup {
+            mcp_servers,
+            additional_directories: self.directories,
+            system_prompt: self.system,
+            ..SessionSetup::in_directory(cwd)
+        }
+    }
+}
+
 impl Session {
+    /// What goes with it, as far as that is written in options and files.
+    pub(crate) fn setup(&self) -> Result<Setup, Problem> {
+        let directory = |folder: &PathBuf| {
+            let Workspace { path, .. } = Workspace::of(Some(folder))
+                .map_err(|problem| prompt::usage(format!("--add-dir: {problem}")))?;
+            path.into_os_string().into_string().map_err(|_| prompt::usage("--add-dir: its path is not UTF-8"))
+        };
+        let directories = self.add_dir.iter().map(directory).collect::<Result<Vec<String>, Problem>>()?;
+        let files = self.append_file.iter().map(|file| prompt::text_of("--append-file", file));
+        let texts =
+            self.system.clone().map(Ok).into_iter().chain(files).collect::<Result<Vec<String>, Problem>>()?;
+        let content: Vec<ContentBlock> = texts.into_iter().map(ContentBlock::text).collect();
+        let system = (!content.is_empty()).then(|| SystemPrompt { mode: "append".into(), content });
+        Ok(Setup { directories, system })
+    }
+
+    /// What the agent may spend.
+    pub(crate) const fn budget(&self) -> Budget {
+        Budget { cost: self.max_cost, tools: self.max_turns_tools }
+    }
+
     /// Which one. `spellings`: others of the workspace.
     pub(crate) fn choice(&self, spellings: Vec<String>) -> Choice {
         match self.resume.as_deref() {

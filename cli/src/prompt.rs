@@ -197,7 +197,8 @@ fn uri(option: &str, file: &Path) -> Result<String, Problem> {
     Ok(uri)
 }
 
-fn text_of(option: &str, file: &Path) -> Result<String, Problem> {
+/// A file of text that an option names.
+pub(crate) fn text_of(option: &str, file: &Path) -> Result<String, Problem> {
     String::from_utf8(read(option, file, TEXT)?).map_err(|_| of_file(option, file, "is not UTF-8"))
 }
 

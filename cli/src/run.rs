@@ -54,6 +54,7 @@ pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<Exi
         by_default: args.consent.permission.is_none(),
         guards: plan::guards(args.consent.permission),
         verbose: args.child.verbose,
+        last: args.last,
         masks,
         words: std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),
     });

@@ -100,6 +100,7 @@ fn main() {
                 policy,
                 rules: Default::default(),
                 questions: Default::default(),
+                budget: Default::default(),
                 attach: None,
                 announce: None,
                 limits,

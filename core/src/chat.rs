@@ -29,7 +29,9 @@ use crate::attach::{self, Injection, PromptId, Stop};
 use crate::closed::Closed;
 use crate::conversation::answer::Answer;
 use crate::conversation::turn::is_answer;
-use crate::conversation::{self, Choice, Conversation, Finished, Outcome, Policy, Questions, Reply, Setting};
+use crate::conversation::{
+    self, Budget, Choice, Conversation, Finished, Outcome, Policy, Questions, Reply, Setting,
+};
 use crate::machine::{Deadline, Ids, Input, Machine, Now, Output, Outputs, Refused, soonest};
 use crate::nest::{Nest, Told};
 use crate::reverse;
@@ -61,6 +63,9 @@ pub struct Config {
     /// Who answers its other questions: as in a [conversation](conversation::Config::questions).
     #[serde(default)]
     pub questions: Questions,
+    /// What the agent may spend: as in a [conversation](crate::conversation::Config::budget).
+    #[serde(default)]
+    pub budget: Budget,
     /// Lets others speak into it. The session's id is filled in.
     pub attach: Option<server::Config>,
     /// Shows it to a hub that is there when the session is open. Without one it goes on as it is.
@@ -215,6 +220,7 @@ impl Machine for Chat {
             policy,
             rules,
             questions,
+            budget,
             attach,
             announce,
             limits,
@@ -230,6 +236,7 @@ impl Machine for Chat {
             policy,
             rules,
             questions,
+            budget,
             output,
         };
         let mut chat = Self {

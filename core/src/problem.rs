@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::acp::client::Clock;
 use crate::acp::session::{AuthMethod, Unsettable};
 use crate::acp::{Fault, Notice, StopReason};
+use crate::conversation::Overspent;
 use crate::machine::{Exit, OpenError, Refused};
 use crate::rpc::RpcError;
 
@@ -90,6 +91,8 @@ pub enum RootCause {
         /// What was to be permitted.
         title: String,
     },
+    /// The agent spent more than it might: it was told to stop.
+    Overspent(Overspent),
     /// We cancelled or left.
     Cancelled,
     /// Nobody drives the machine any more.
@@ -174,6 +177,8 @@ pub enum Kind {
     Busy,
     /// It cannot be reached.
     Unreachable,
+    /// It spent more than it might.
+    Limit,
     /// It was cancelled, by a person or a program.
     Cancelled,
     /// The caller asked for something that makes no sense.
@@ -226,6 +231,12 @@ impl fmt::Display for Failed {
             RootCause::NoSession { cwd } => write!(f, "no session in {cwd}"),
             RootCause::Rejected { title } => write!(f, "not permitted: {title}"),
             RootCause::NotAcp(_) => f.write_str("the agent does not speak ACP"),
+            RootCause::Overspent(Overspent::Cost { spent, most, currency }) => {
+                write!(f, "it cost {} {currency}, and might {}", Millionths(*spent), Millionths(*most))
+            }
+            RootCause::Overspent(Overspent::Tools { most }) => {
+                write!(f, "it called more than {most} tools")
+            }
             RootCause::Cancelled => f.write_str("cancelled"),
             RootCause::Undriven => f.write_str("nobody drives it any more"),
         }
@@ -233,6 +244,19 @@ impl fmt::Display for Failed {
 }
 
 impl std::error::Error for Failed {}
+
+/// An amount as people write it.
+#[derive(Clone, Copy, Debug)]
+pub struct Millionths(pub u64);
+
+impl fmt::Display for Millionths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(all) = self;
+        let (whole, rest) = (all / 1_000_000, format!("{:06}", all % 1_000_000));
+        let rest = rest.trim_end_matches('0');
+        write!(f, "{whole}.{rest:0<2}")
+    }
+}
 
 impl RootCause {
     /// What sort of failure.
@@ -251,6 +275,7 @@ impl RootCause {
             Self::Impossible(Refused::NotOffered(_)) | Self::Unsettable(_) => Kind::Usage,
             Self::NoSession { .. } | Self::UnknownSession(_) => Kind::NotFound,
             Self::Rejected { .. } => Kind::Refused,
+            Self::Overspent(_) => Kind::Limit,
             Self::Cancelled => Kind::Cancelled,
             Self::Impossible(_) | Self::Undriven => Kind::Internal,
         }

@@ -20,7 +20,7 @@ use agentline_core::reverse::acceptor::{self, Acceptor};
 use agentline_core::reverse::{self, Capabilities};
 use agentline_core::rpc::{RpcError, code};
 use agentline_core::rules::Rules;
-use agentline_core::subagent::{self, Choice, Finished, Policy, Questions, Setting};
+use agentline_core::subagent::{self, Budget, Choice, Finished, Policy, Questions, Setting};
 use agentline_core::{Address, Machine, Now, Open, SpawnSpec, Stderr, Tag};
 
 use crate::attach::{self, RECORD, TOKEN_FILE};
@@ -576,6 +576,7 @@ fn config(policy: Policy, open: bool) -> Config {
         policy,
         rules: Rules::default(),
         questions: Questions::Decline,
+        budget: Budget::default(),
         attach: open.then(attach::config),
         announce: None,
         limits: Limits { lines: 3, ..Limits::default() },

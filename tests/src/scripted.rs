@@ -1,8 +1,8 @@
 //! An agent that does what the prompt says. The same machine lives in a world and in a process of its own.
 //!
 //! A prompt is steps with `;` between them: `say TEXT`, `chunks N`, `think`, `tool TITLE`, `perm KIND,KIND`,
-//! `stop REASON`, `fail`, `sleep MS`, `hang`, `die CODE`, `env WORD`, `cwd`, `proof TEXT`, `form`, `page`: the last two
-//! ask the user, and say the answer.
+//! `stop REASON`, `fail`, `sleep MS`, `hang`, `die CODE`, `env WORD`, `cwd`, `proof TEXT`, `spend AMOUNT`, `form`, `page`: the
+//! last two ask the user, and say the answer.
 //!
 //! Flags: `--login` (it wants one by the method `l` before a session), `--slow-init MS`, `--noise` (a line of it before the first message), `--ignore-eof`, `--exit CODE` (at
 //! once). A process knows two more, which a world has as [manners](crate::world::Manners): `--trap-term`,
@@ -15,7 +15,7 @@ use std::time::Duration;
 use agentline_core::acp::agent::{self, Agent, Command, Event, Prompted, Reply, TurnKey, Wanted};
 use agentline_core::acp::services::{Elicit, ServiceRequest};
 use agentline_core::acp::session::{AgentAuth, AgentCapabilities, Implementation};
-use agentline_core::acp::update::{Speaker, ToolCall, ToolCallUpdate, Update};
+use agentline_core::acp::update::{Cost, Speaker, ToolCall, ToolCallUpdate, Update, Usage};
 use agentline_core::acp::{OptionKind, PermissionOption, PermissionOutcome, SessionSetup, StopReason};
 use agentline_core::machine::soonest;
 use agentline_core::rpc::{RpcError, code};
@@ -343,6 +343,11 @@ impl Scripted {
             "perm" => self.ask_permission(now, key, rest),
             "form" => self.elicit(now, "form"),
             "page" => self.elicit(now, "url"),
+            "spend" => {
+                let cost = Cost { amount: rest.parse().unwrap_or(0.0), currency: "USD".into() };
+                let usage = Usage { used: 1, size: 2, cost: Some(cost) };
+                self.ask(now, Command::Report { turn: key, update: Update::Usage(usage) });
+            }
             "stop" => self.end(now, key, reason(rest)),
             "fail" => {
                 self.turn = None;

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use crate::words::{Kind, Phase, Problem, Verb};
 use agentline_blocking::{Driver, Handle};
 use agentline_core::acp::client::Timeouts;
-use agentline_core::acp::session::{McpServer, SessionSetup};
+use agentline_core::acp::session::McpServer;
 use agentline_core::attach::server::Why;
 use agentline_core::chat::{Chat, Command, Config, Event, Limits, Source};
 use agentline_core::rules::Rules;
@@ -101,6 +101,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
     let variables = prompt::variables(&args.child.environment)?;
     let mcp_servers = args.mcp.as_deref().map(mcp::servers).transpose()?.unwrap_or_default();
+    let setup = args.session.setup()?;
     let (own, questions) = (args.consent.rules()?, args.consent.questions()?);
     let trace = args.trace.as_deref().map(|file| Trace::new(file, args.force)).transpose()?;
     if !global.quiet {
@@ -130,13 +131,14 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
     };
     let config = Config {
         client: plan::client(spec, timeouts, args.child.leave_grace),
-        setup: SessionSetup { mcp_servers, ..SessionSetup::in_directory(start.cwd.clone()) },
+        setup: setup.within(start.cwd.clone(), mcp_servers),
         session: args.session.choice(spellings),
         login: args.session.login.clone(),
         settings: args.session.settings(),
         policy: plan::policy(args.consent.permission),
         rules,
         questions,
+        budget: args.session.budget(),
         attach,
         announce: announced.as_ref().map(Announced::config).transpose()?,
         limits: Limits::default(),
@@ -154,6 +156,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         by_default: args.consent.permission.is_none(),
         guards: plan::guards(args.consent.permission),
         verbose: args.child.verbose,
+        last: false,
         masks,
         words: std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),
     });

@@ -20,7 +20,7 @@ use agentline_core::Tag;
 use agentline_core::acp::agent::{Command, Config, Event, Prompted, Reply, Requested, TurnKey, Wanted};
 use agentline_core::acp::session::{
     AgentAuth, AgentCapabilities, ConfigKind, ConfigOption, ConfigValue, Implementation, PromptCapabilities,
-    SessionMode, SessionModes, SessionState,
+    SessionCapabilities, SessionMode, SessionModes, SessionSetup, SessionState, SystemPromptSupport,
 };
 use agentline_core::acp::{Agent, ContentBlock, Json, SessionId};
 use agentline_core::rpc::{RpcError, code};
@@ -29,7 +29,7 @@ use serde_json::json;
 use crate::args::DemoAgent;
 use door::Door;
 use player::{Note, Player};
-use script::Script;
+use script::{Script, Step};
 
 /// Serves one client on stdin and stdout.
 pub(crate) fn serve(args: &DemoAgent) -> Result<ExitCode, Problem> {
@@ -49,7 +49,7 @@ pub(crate) fn serve(args: &DemoAgent) -> Result<ExitCode, Problem> {
     })
     .map_err(internal)?;
     let agent = driver.handle();
-    let mut demo = Demo { agent, script, door, sessions: 0, turns: BTreeMap::new(), played: 0 };
+    let mut demo = Demo { agent, script, door, sessions: 0, setup: None, turns: BTreeMap::new(), played: 0 };
     for event in driver.by_ref() {
         demo.on(event);
     }
@@ -62,6 +62,8 @@ struct Demo {
     /// The login that it wants.
     door: Option<Door>,
     sessions: u32,
+    /// What the newest session came with.
+    setup: Option<SessionSetup>,
     turns: BTreeMap<TurnKey, (Tag, Sender<Note>)>,
     played: u64,
 }
@@ -104,7 +106,8 @@ impl Demo {
             Wanted::NewSession(_) if self.door.as_ref().is_some_and(Door::is_shut) => {
                 Err(RpcError::new(code::AUTH_REQUIRED, "log in first"))
             }
-            Wanted::NewSession(_) => {
+            Wanted::NewSession(setup) => {
+                self.setup = Some(setup);
                 self.sessions += 1;
                 let session = SessionId::from(&*format!("demo-{}", self.sessions));
                 Ok(Reply::SessionOpened { session, state: state("small") })
@@ -149,7 +152,10 @@ impl Demo {
         self.go_on();
         self.played += 1;
         let tag = Tag(self.played);
-        let steps = self.script.steps(&text(&prompt));
+        let steps = match (&*text(&prompt), &self.setup) {
+            ("where", Some(setup)) => vec![Step::Say(about(setup))],
+            (prompt, _) => self.script.steps(prompt),
+        };
         let (notes, inbox) = channel();
         let player = Player { agent: self.agent.clone(), turn, session, tag, notes: inbox, tools: 0 };
         self.turns.insert(turn, (tag, notes));
@@ -167,6 +173,11 @@ fn config(door: Option<&Door>) -> Config {
         }),
         capabilities: AgentCapabilities {
             prompt_capabilities,
+            session_capabilities: SessionCapabilities {
+                additional_directories: true,
+                system_prompt: Some(SystemPromptSupport::default()),
+                ..SessionCapabilities::default()
+            },
             auth: AgentAuth { logout: door.is_some() },
             ..AgentCapabilities::default()
         },
@@ -201,6 +212,14 @@ fn options(model: &str) -> Vec<ConfigOption> {
         current_value: ConfigValue::Id(model.into()),
         options: Some(Json::new(&MODELS.map(|model| json!({ "value": model, "name": model })))),
     }]
+}
+
+/// What a session came with beside its workspace.
+fn about(setup: &SessionSetup) -> String {
+    let system = setup.system_prompt.iter().flat_map(|prompt| &prompt.content);
+    let system: Vec<&str> = system.filter_map(ContentBlock::as_text).collect();
+    let folders = setup.additional_directories.join(" ");
+    format!("folders: {folders}\ninstructions: {}\n", system.join(" "))
 }
 
 /// The prompt in words; what is no text is named.

@@ -8,8 +8,8 @@ use agentline_blocking::Handle;
 use agentline_core::acp::agent::{Command, TurnKey};
 use agentline_core::acp::services::{Elicit, ServiceRequest};
 use agentline_core::acp::update::{
-    Diff, Plan, PlanEntry, PlanPriority, PlanStatus, Speaker, ToolCall, ToolCallUpdate, ToolContent,
-    ToolStatus,
+    Cost, Diff, Plan, PlanEntry, PlanPriority, PlanStatus, Speaker, ToolCall, ToolCallUpdate, ToolContent,
+    ToolStatus, Usage,
 };
 use agentline_core::acp::{
     Agent, Json, OptionKind, PermissionOption, PermissionOutcome, SessionId, StopReason, Update,
@@ -103,6 +103,15 @@ impl Player {
                 url: Some(url.clone()),
                 ..Elicit::default()
             }),
+            Step::Spend(used, cost) => self.report(Update::Usage(Usage {
+                used: *used,
+                size: 200_000,
+                cost: Some(Cost { amount: *cost, currency: "USD".into() }),
+            })),
+            Step::Update(raw) => match serde_json::from_str(raw.get()) {
+                Ok(update) => self.report(update),
+                Err(error) => Err(Break::Failed(error.to_string())),
+            },
             Step::Grumble(text) => {
                 // Nobody has to read it.
                 let _ = io::stderr().write_all(text.as_bytes());

@@ -40,6 +40,10 @@ pub(crate) enum Step {
     Form { message: String, schema: Json },
     /// Ask for a page to be visited, and say what came back.
     Page { message: String, url: String },
+    /// Tell what the session has used so far: tokens, and dollars.
+    Spend(u64, f64),
+    /// Tell any update, as it is written.
+    Update(Json),
     /// Write to standard error.
     Grumble(String),
     /// Seconds of silence.
@@ -129,6 +133,24 @@ fn built_in(word: &str, rest: &str) -> Option<Vec<Step>> {
             message: "Enter the code ABCD-1234 there".into(),
             url: "https://example.org/device".into(),
         }],
+        "spend" => {
+            let tool = |n: u64| Tool {
+                title: format!("step {n}"),
+                kind: ToolKind::Other,
+                command: None,
+                diff: None,
+                seconds: 0.05,
+            };
+            #[expect(clippy::cast_precision_loss, reason = "as few as that")]
+            let step = |n: u64| [Step::Tool(tool(n)), Step::Spend(n * 1000, n as f64 / 10.0)];
+            let said = say("Spent. (Not really: I am scripted.)\n");
+            (1..=u64::min(number()?, 100)).flat_map(step).chain(said).collect()
+        }
+        "news" if rest.is_empty() => NEWS
+            .iter()
+            .filter_map(|update| serde_json::from_str(update).ok().map(Step::Update))
+            .chain(say("That is the news.\n"))
+            .collect(),
         "noisy" if rest.is_empty() => {
             let grumble =
                 |n: u32| Step::Grumble(format!("debug: \u{1b}[2J\u{1b}[31mline {n} that nobody needs\n"));
@@ -198,6 +220,13 @@ fn hello() -> Vec<Step> {
 fn say(text: &str) -> Vec<Step> {
     vec![Step::Say(text.into())]
 }
+
+const NEWS: [&str; 3] = [
+    r#"{"sessionUpdate":"notice","severity":"warning","title":"The model is slow today"}"#,
+    r#"{"sessionUpdate":"compaction_update","compactionId":"c","status":"in_progress"}"#,
+    r#"{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"p","entries":[
+        {"content":"tell the news","priority":"low","status":"pending"}]}}"#,
+];
 
 const FORM: &str = r#"{
     "type": "object",

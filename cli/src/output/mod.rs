@@ -1,5 +1,6 @@
 //! What a run shows: to a person, or to a program.
 
+mod beside;
 mod filter;
 mod foreign;
 mod json;

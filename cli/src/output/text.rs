@@ -4,13 +4,15 @@ use std::io::{self, IsTerminal};
 use std::rc::Rc;
 use std::time::Duration;
 
-use agentline_core::acp::Update;
 use agentline_core::acp::client::{Moment, Ready, Text as Piece};
-use agentline_core::acp::update::{Plan, Speaker, ToolCallUpdate};
+use agentline_core::acp::update::{Plan, Speaker, ToolCallUpdate, Usage};
+use agentline_core::acp::{Unknown, Update};
 use agentline_core::attach::presence::Attachment;
 use agentline_core::chat::{Line, Source};
 use agentline_core::subagent::{By, Decision, Event, Finished, Outcome, QuestionDecided, Reply, Verdict};
+use serde::Deserialize;
 
+use super::beside::{self, Beside};
 use super::filter::{plain, printable};
 use super::foreign::Foreign;
 use super::notes::Notes;
@@ -35,6 +37,8 @@ pub(crate) struct Text {
     tools: Tools,
     /// Forms and pages of this turn.
     questions: usize,
+    /// What the agent said last of what the session has used.
+    usage: Option<Usage>,
     plan: Vec<String>,
     stderr: Stderr,
     foreign: Foreign,
@@ -61,6 +65,7 @@ impl Text {
             name: String::new(),
             tools: Tools::default(),
             questions: 0,
+            usage: None,
             plan: Vec::new(),
             stderr: Stderr::Kept(String::new()),
             foreign: Foreign::new(notes.clone(), &advice),
@@ -161,6 +166,7 @@ impl Text {
 
     fn text(&mut self, piece: &Piece) {
         match (piece.moment, piece.speaker) {
+            (Moment::Turn, Speaker::Agent) if self.advice.last => self.busy("writing"),
             (Moment::Turn, Speaker::Agent) => self.say(&piece.text),
             (Moment::Turn, Speaker::Thought) => {
                 self.end_line();
@@ -183,14 +189,48 @@ impl Text {
                     self.note(&format!("  {}", In(self.paint().dim, what)));
                 }
             },
+            Update::Other(unknown) => self.other(&unknown),
             Update::Message(..)
             | Update::AvailableCommands(_)
             | Update::CurrentMode(_)
             | Update::ConfigOptions(_)
             | Update::SessionInfo(_)
-            | Update::Usage(_)
-            | Update::Other(_) => {}
+            | Update::Usage(_) => {}
         }
+    }
+
+    /// What is offered to an agent beside the protocol's older parts.
+    fn other(&mut self, unknown: &Unknown) {
+        match beside::read(unknown) {
+            Some(Beside::Plan(plan)) => self.plan(&plan),
+            Some(Beside::Note { bad, text }) => {
+                self.end_line();
+                let style = if bad { self.paint().bad } else { self.paint().dim };
+                let line = format!("  {} {}", if bad { "!" } else { "◦" }, plain(&text));
+                let line = fit(&line, self.notes.columns());
+                self.note(&In(style, line).to_string());
+            }
+            None => {}
+        }
+    }
+
+    /// What the turn and the session have cost, as far as the agent says.
+    fn spent(&self, finished: &Finished) -> Option<String> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Turn {
+            total_tokens: u64,
+        }
+        let turn = finished.usage.as_ref().and_then(|usage| serde_json::from_str::<Turn>(usage.get()).ok());
+        let mut parts: Vec<String> =
+            turn.map(|turn| format!("{} tokens", turn.total_tokens)).into_iter().collect();
+        if let Some(Usage { used, size, cost }) = &self.usage {
+            parts.push(format!("{used} of {size} tokens of context"));
+            parts.extend(
+                cost.as_ref().map(|cost| format!("{:.2} {} so far", cost.amount, plain(&cost.currency))),
+            );
+        }
+        (!parts.is_empty()).then(|| parts.join(" · "))
     }
 
     fn tool(&mut self, news: ToolCallUpdate) {
@@ -374,9 +414,12 @@ impl Screen for Text {
         match event {
             Event::Ready(ready) => self.ready(&ready),
             Event::Text(piece) => self.text(&piece),
-            Event::Updated(updated) => match updated.moment {
-                Moment::Turn => self.update(updated.update),
-                Moment::Replay | Moment::Between => {}
+            Event::Updated(updated) => match (updated.moment, updated.update) {
+                (_, Update::Usage(usage)) => self.usage = Some(usage),
+                (Moment::Turn, update) => self.update(update),
+                // It is not part of any turn, and gone when nobody reads it now.
+                (Moment::Between, Update::Other(unknown)) => self.other(&unknown),
+                (Moment::Replay | Moment::Between, _) => {}
             },
             Event::PermissionDecided(decision) => self.decided(&decision),
             Event::QuestionDecided(decision) => self.answered(&decision),
@@ -434,6 +477,9 @@ impl Screen for Text {
     }
 
     fn finished(&mut self, Result { finished, problem, .. }: &Result, took: Duration) {
+        if let Some(last) = finished.messages().last().filter(|_| self.advice.last) {
+            self.say(last);
+        }
         self.end_line();
         let _ = self.show();
         self.doing.clear();
@@ -444,6 +490,9 @@ impl Screen for Text {
         if let Some(line) = self.odd.take() {
             let line = self.advice.masks.text(&line).into_owned();
             self.note(&In(paint.dim, line).to_string());
+        }
+        if let Some(spent) = self.spent(finished) {
+            self.note(&In(paint.dim, format!("◦ {spent}")).to_string());
         }
         if let Some(problem) = problem {
             let unseen = self.quiet || matches!(self.stderr, Stderr::Kept(_));

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use agentline_core::acp::Notice;
 use agentline_core::acp::session::{AuthMethod, Unsettable};
-use agentline_core::problem::{Clock, Failed, Foreign, Phase, RootCause};
+use agentline_core::conversation::Overspent;
+use agentline_core::problem::{Clock, Failed, Foreign, Millionths, Phase, RootCause};
 use agentline_core::{Exit, OpenError, Refused};
 
 use super::quote::{quote, quote_error};
@@ -104,6 +105,13 @@ fn message(failed: &Failed, about: Subject<'_>) -> String {
         RootCause::Impossible(refused) => refused.to_string(),
         RootCause::NoSession { cwd } => format!("{name} has no session in {cwd}"),
         RootCause::Rejected { title } => format!("permission was refused: {}", quote(title)),
+        RootCause::Overspent(Overspent::Cost { spent, most, currency }) => {
+            let (spent, most) = (Millionths(*spent), Millionths(*most));
+            format!("cancelled: the session has cost {spent} {}, more than {most}", quote(currency))
+        }
+        RootCause::Overspent(Overspent::Tools { most }) => {
+            format!("cancelled: {name} called more than {most} tool{}", if *most == 1 { "" } else { "s" })
+        }
         RootCause::Cancelled => "cancelled".to_owned(),
         RootCause::Undriven => "nobody drives the run any more".to_owned(),
     }
@@ -212,6 +220,8 @@ fn hint(failed: &Failed, about: Subject<'_>) -> Option<String> {
         RootCause::Unsettable(Unsettable::NotABool { option, .. }) => {
             format!("--set {option}=true, or =false")
         }
+        RootCause::Overspent(Overspent::Cost { .. }) => "a higher --max-cost".into(),
+        RootCause::Overspent(Overspent::Tools { .. }) => "a higher --max-turns-tools".into(),
         RootCause::Rejected { .. } => "allow it: --permission allow, or --permission ask".into(),
         RootCause::Gone(_)
         | RootCause::NotAcp(Foreign::Framing(_))

@@ -6,6 +6,7 @@ mod arguments;
 mod asking;
 mod attach;
 mod blocked;
+mod bounds;
 mod chat;
 mod check;
 mod clients;

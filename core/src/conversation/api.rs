@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::Budget;
 use super::errand::Errand;
 use super::questions::{QuestionAsked, QuestionDecided, Questions, Reply};
 use crate::acp::client::{self, PermissionAsked, Ready, Text, Updated};
@@ -45,6 +46,9 @@ pub struct Config {
     /// elicitation.
     #[serde(default)]
     pub questions: Questions,
+    /// What the agent may spend.
+    #[serde(default)]
+    pub budget: Budget,
     /// Bytes of the answer that are kept for the result of a turn; the beginning, when there is more.
     pub output: usize,
 }

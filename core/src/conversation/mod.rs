@@ -13,6 +13,7 @@
 
 pub(crate) mod answer;
 mod api;
+mod budget;
 mod errand;
 mod evidence;
 mod judge;
@@ -27,6 +28,7 @@ pub use api::{
     Allow, By, Choice, Command, Config, Decision, Decisions, Event, Finished, Outcome, Policy, SessionOpened,
     Verdict,
 };
+pub use budget::{Budget, Overspent};
 pub use errand::Errand;
 pub use questions::{QuestionAsked, QuestionDecided, Questions, Reply, Wanted};
 
@@ -37,6 +39,7 @@ use crate::acp::{ContentBlock, Fault, PermissionOutcome, RequestKey, SessionId};
 use crate::closed::Closed;
 use crate::machine::{Deadline, Heard, Input, Machine, Now, Output, Outputs, Refused, Tag};
 use crate::problem::{Clock, Failed, Phase, RootCause};
+use budget::Purse;
 use evidence::{Evidence, Lost};
 use judge::Judge;
 use opening::{Opening, Step};
@@ -52,6 +55,7 @@ pub struct Conversation {
     session: Option<SessionId>,
     turn: Turn,
     questions: Open,
+    purse: Purse,
     /// Whether the agent takes resources, and not only links to them.
     embeds: bool,
     /// What failed on our side during the turn: the reason of its end, whatever the agent says.
@@ -76,7 +80,8 @@ impl Machine for Conversation {
     type Event = Event;
 
     fn new(now: Now, config: Config) -> Self {
-        let Config { client, setup, session, login, settings, policy, rules, questions, output } = config;
+        let Config { client, setup, session, login, settings, policy, rules, questions, budget, output } =
+            config;
         let asks = policy == Policy::Ask || questions == Questions::Ask;
         let judge = Judge { policy, rules, cwd: setup.cwd.clone(), asks };
         let opening = Opening::new(STEP, setup, session, settings).login(login);
@@ -86,6 +91,7 @@ impl Machine for Conversation {
             session: None,
             turn: Turn::new(judge, output),
             questions: Open::new(questions),
+            purse: Purse::new(budget),
             embeds: false,
             halt: None,
             evidence: Evidence::default(),
@@ -212,6 +218,7 @@ impl Conversation {
             words = words.into_iter().map(ContentBlock::linked).collect();
         }
         self.state = State::Running;
+        self.purse.begin();
         match self.client.command(now, client::Command::Prompt { tag: STEP, session, prompt: words }) {
             Ok(()) => {}
             // The agent has gone meanwhile.
@@ -235,6 +242,16 @@ impl Conversation {
             (State::Starting(_), _) => Err(Refused::NotReady),
             (State::Idle | State::Running, _) => Err(Refused::Unknown),
             (State::Leaving(_) | State::Over, _) => Err(Refused::Closed),
+        }
+    }
+
+    /// The turn is to stop, and that is why. What it says about that counts for less.
+    fn overspent(&mut self, now: Now, what: Overspent) {
+        if let (State::Running, Some(session), None) = (&self.state, self.session.clone(), &self.halt)
+            && !self.turn.is_cancelled()
+            && self.client.command(now, client::Command::Cancel { session }).is_ok()
+        {
+            self.halt = Some(Box::new(Failed::new(Phase::Prompt, RootCause::Overspent(what))));
         }
     }
 
@@ -265,7 +282,11 @@ impl Conversation {
                     opening.hear(&updated.update);
                 }
                 self.turn.updated(&updated);
+                let too_much = self.purse.take(&updated);
                 self.out.tell(Event::Updated(updated));
+                if let Some(what) = too_much {
+                    self.overspent(now, what);
+                }
             }
             Agent::PermissionAsked(asked) => self.permission_asked(now, asked),
             Agent::Withdrawn(request) => {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::acp::client;
 use crate::acp::session::{SessionSetup, Setting};
 use crate::acp::{ContentBlock, PermissionOutcome, RequestKey};
-use crate::conversation::{Choice, Policy, Questions, Reply};
+use crate::conversation::{Budget, Choice, Policy, Questions, Reply};
 use crate::rules::Rules;
 
 /// What a run starts from: one child, one session, one prompt.
@@ -38,6 +38,9 @@ pub struct Config {
     /// Who answers its other questions: as in a [conversation](crate::conversation::Config::questions).
     #[serde(default)]
     pub questions: Questions,
+    /// What the agent may spend: as in a [conversation](crate::conversation::Config::budget).
+    #[serde(default)]
+    pub budget: Budget,
     /// For the whole run. `None` waits for ever.
     #[serde(default)]
     pub timeout: Option<Duration>,
@@ -65,6 +68,7 @@ impl Config {
             policy: Policy::Reject,
             rules: Rules::default(),
             questions: Questions::Decline,
+            budget: Budget::default(),
             timeout: None,
             output_limit: output_limit(),
         }

@@ -19,7 +19,7 @@ pub mod provider;
 mod run;
 
 pub use crate::conversation::{
-    Allow, By, Choice, Decision, Decisions, Errand, Event, Finished, Outcome, Policy, QuestionAsked,
+    Allow, Budget, By, Choice, Decision, Decisions, Errand, Event, Finished, Outcome, Policy, QuestionAsked,
     QuestionDecided, Questions, Reply, SessionOpened, Setting, Verdict, Wanted,
 };
 pub use api::{Command, Config};

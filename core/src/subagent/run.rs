@@ -38,6 +38,7 @@ impl Machine for Run {
             policy,
             rules,
             questions,
+            budget,
             timeout,
             output_limit: output,
         } = config;
@@ -50,6 +51,7 @@ impl Machine for Run {
             policy,
             rules,
             questions,
+            budget,
             output,
         };
         let mut run = Self {

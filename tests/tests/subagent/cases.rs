@@ -9,7 +9,7 @@ use agentline_core::problem::{AgentExit, Kind, Phase, RootCause};
 use agentline_core::rules;
 use agentline_core::subagent::provider::{Permission, Provider, Task};
 use agentline_core::subagent::{
-    Allow, By, Choice, Command, Config, Errand, Event, Outcome, Policy, Questions, Verdict,
+    Allow, Budget, By, Choice, Command, Config, Errand, Event, Outcome, Policy, Questions, Verdict,
 };
 use agentline_core::{Exit, Group, Stderr};
 use tempfile::TempDir;
@@ -146,6 +146,7 @@ pub(crate) fn cases() -> Vec<Case> {
         permissions(),
         rules(),
         questions(),
+        budgets(),
         logins(),
         cancelling(),
         leaving(),
@@ -344,6 +345,33 @@ fn questions() -> Vec<Case> {
                 assert_eq!(seen.finished().outcome, Outcome::Aborted);
             })
             .play(|event| matches!(event, Some(Event::SessionOpened(_))).then_some(Command::Cancel)),
+    ]
+}
+
+fn budgets() -> Vec<Case> {
+    let spends = |name, prompt, budget: Budget| case(name, prompt).with(move |config| config.budget = budget);
+    let over = |seen: &Seen| {
+        let result = seen.finished();
+        let failed = result.error.as_ref().expect("a failure");
+        assert_eq!(
+            (result.outcome, failed.kind(), failed.phase),
+            (Outcome::Error, Kind::Limit, Phase::Prompt)
+        );
+        assert!(!result.output.contains("after"), "{}", result.output);
+    };
+    let within = |seen: &Seen| {
+        assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Completed, "after"));
+    };
+    let cost = |most| Budget { cost: Some(most), tools: None };
+    let tools = |most| Budget { cost: None, tools: Some(most) };
+    vec![
+        spends("what costs as much as it may goes on", "spend 0.5; say after", cost(500_000)).check(within),
+        spends("what costs more is stopped", "spend 0.500001; sleep 600000; say after", cost(500_000))
+            .check(over),
+        spends("no cost is no cost", "spend 7; say after", Budget::default()).check(within),
+        spends("as many tools as may be", "tool a; tool b; say after", tools(2)).check(within),
+        spends("one too many", "tool a; tool b; tool c; sleep 600000; say after", tools(2)).check(over),
+        spends("an agent that does not hear it is left", "tool a; hang", tools(0)).check(over),
     ]
 }
 
