@@ -15,6 +15,7 @@
 
 mod clock;
 mod obituary;
+mod state;
 
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ use crate::machine::{
 use crate::outbox::Outbox;
 
 use clock::Clock;
+use state::{Inbound, Life, Phase, Search};
 
 pub use clock::Listened;
 pub use obituary::{Obituary, Rung};
@@ -48,62 +50,6 @@ pub struct Link {
     graces: Graces,
     write: usize,
     stderr_tail: usize,
-}
-
-#[derive(Debug)]
-enum Phase {
-    /// `again`: the system was short of something, and is asked once more then.
-    Opening {
-        how: Open,
-        until: Time,
-        again: Option<Time>,
-    },
-    /// We left before the child was there: it must be seen before it can be ended.
-    Abandoned {
-        until: Time,
-    },
-    Open,
-    Flushing {
-        until: Time,
-    },
-    Leaving {
-        until: Time,
-    },
-    /// Nobody is left to signal; only the drain grace is waited for.
-    Parting,
-    Closed,
-}
-
-/// What is at the other end.
-#[derive(Debug)]
-enum Life {
-    /// Our own stdin and stdout, or a stream of the embedder: nobody to wait for.
-    Given,
-    Stream,
-    /// A child that is not there yet.
-    Unborn,
-    Running,
-    Exited(Exit, Search),
-}
-
-/// Whether anybody of the child's group lives.
-#[derive(Debug, Eq, PartialEq)]
-enum Search {
-    Unasked,
-    Asked { next: Duration },
-    Again { at: Time, next: Duration },
-    Gone,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Inbound {
-    Open,
-    Held,
-    /// The child has exited and its last bytes may still come.
-    Draining {
-        until: Time,
-    },
-    Ended,
 }
 
 /// What an input meant for the link's owner.

@@ -80,6 +80,7 @@ pub(crate) mod peer;
 pub mod permission;
 pub mod services;
 pub mod session;
+mod tool;
 mod turn;
 pub mod update;
 

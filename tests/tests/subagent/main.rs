@@ -6,6 +6,7 @@ mod moments;
 mod providers;
 mod rig;
 mod sessions;
+mod traps;
 mod worlds;
 
 use cases::cases;
