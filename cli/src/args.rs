@@ -436,6 +436,9 @@ pub(crate) struct DemoAgent {
     /// Want a login before a session; the one by a terminal is remembered in this file
     #[arg(long, value_name = "FILE")]
     pub(crate) login: Option<PathBuf>,
+    /// Know two sessions from before
+    #[arg(long)]
+    pub(crate) stored: bool,
     /// Log in: what `agentline login` runs in a terminal
     #[arg(long, requires = "login", hide = true)]
     pub(crate) log_in: bool,

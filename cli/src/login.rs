@@ -2,31 +2,23 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
-use std::os::fd::AsFd;
 use std::process::{self, ExitCode};
-use std::rc::Rc;
 use std::time::Duration;
 
-use agentline_blocking::Driver;
 use agentline_core::SpawnSpec;
-use agentline_core::acp::client::Timeouts;
-use agentline_core::acp::session::{AuthMethod, SessionSetup, TerminalLogin};
-use agentline_core::subagent::{Choice, Command, Config, Errand, Event, Finished, Questions, Run};
-use agentline_core::trace::Masks;
+use agentline_core::acp::session::{AuthMethod, TerminalLogin};
+use agentline_core::subagent::{Choice, Errand};
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use serde::Serialize;
 
 use crate::args::{Environment, Format, Global, duration, id};
-use crate::ask::{Asker, Question};
 use crate::completions;
-use crate::failure::Advice;
-use crate::guard;
-use crate::output::{self, Foreign, In, Notes, Sink, Start, line, object, plain};
-use crate::plan::{self, Spawn, is_interactive};
-use crate::prompt::{self, usage};
-use crate::signals::Signals;
-use crate::words::{Kind, Phase, Problem, Verb, command_line};
+use crate::output::{self, In, Notes, Sink, Start, line, object, plain};
+use crate::plan::is_interactive;
+use crate::prompt::usage;
+use crate::visit::Agent;
+use crate::words::{Kind, Phase, Problem, command_line};
 
 /// Starts the agent, lists its ways to log in, and takes one: what the agent does itself, or a program that is run in
 /// this terminal. Where nobody is asked, --method says which.
@@ -70,23 +62,16 @@ struct Which {
     init_timeout: Duration,
 }
 
-/// An agent that can be started, as often as that takes.
-struct Agent {
-    spec: SpawnSpec,
-    start: Start,
-    init_timeout: Duration,
-    advice: Rc<Advice>,
-}
-
-/// What an agent said.
-struct Visit {
-    methods: Vec<AuthMethod>,
-    finished: Finished,
+impl Which {
+    fn agent(&self) -> Result<Agent, Problem> {
+        let Self { id, command, environment, init_timeout } = self;
+        Agent::new(id.as_deref(), command, environment, *init_timeout)
+    }
 }
 
 /// Logs in.
 pub(crate) fn run(args: &Login, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
-    let agent = Agent::new(&args.which)?;
+    let agent = args.which.agent()?;
     let methods = agent.methods(notes)?;
     let is_json = global.format() == Format::Json;
     if is_json {
@@ -111,8 +96,8 @@ pub(crate) fn run(args: &Login, global: Global, notes: &Notes) -> Result<ExitCod
 
 /// Logs out.
 pub(crate) fn out(args: &Logout, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
-    let agent = Agent::new(&args.which)?;
-    agent.errand(Errand::Logout, notes)?;
+    let agent = args.which.agent()?;
+    agent.visit(Choice::Errand(Errand::Logout), notes)?;
     let is_json = global.format() == Format::Json;
     Ok(done(is_json, &format!("◦ logged out of {}", plain(&agent.start.name)), notes))
 }
@@ -210,38 +195,9 @@ struct Listed<'a> {
 }
 
 impl Agent {
-    fn new(which: &Which) -> Result<Self, Problem> {
-        let Which { id, command, environment, init_timeout } = which;
-        let variables = prompt::variables(environment)?;
-        let mut start = Start { name: id.clone().unwrap_or_else(|| "the agent".into()), ..Start::default() };
-        let Spawn { spec, whose, secrets, .. } =
-            plan::spawn_of(id.as_deref(), command, None, variables, &mut start)?;
-        let masks = Rc::new(Masks::new(&secrets));
-        let command = start.clone();
-        start.mask(&masks);
-        let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-        let advice = Advice { whose, verb: Verb::Login, start, masks, words, ..Advice::default() };
-        Ok(Self { spec, start: command, init_timeout: *init_timeout, advice: Rc::new(advice) })
-    }
-
     /// Its ways to log in.
     fn methods(&self, notes: &Notes) -> Result<Vec<AuthMethod>, Problem> {
-        let visit = self.visit(Choice::Nowhere, notes).map_err(internal)?;
-        self.sound(visit.finished)?;
-        Ok(visit.methods)
-    }
-
-    fn errand(&self, errand: Errand, notes: &Notes) -> Result<(), Problem> {
-        let visit = self.visit(Choice::Errand(errand), notes).map_err(internal)?;
-        self.sound(visit.finished)
-    }
-
-    fn sound(&self, finished: Finished) -> Result<(), Problem> {
-        match self.advice.ended(finished).problem {
-            // Who asks for a login has no use for being told to log in.
-            Some(problem) => Err(problem),
-            None => Ok(()),
-        }
+        Ok(self.visit(Choice::Nowhere, notes)?.methods)
     }
 
     fn named<'a>(&self, id: &str, methods: &'a [AuthMethod]) -> Result<&'a AuthMethod, Problem> {
@@ -256,7 +212,7 @@ impl Agent {
 
     fn log_in(&self, method: &AuthMethod, notes: &Notes) -> Result<(), Problem> {
         match way(method, &self.start) {
-            Way::Agent => self.errand(Errand::Login(method.id.clone()), notes),
+            Way::Agent => self.visit(Choice::Errand(Errand::Login(method.id.clone())), notes).map(drop),
             Way::Terminal(login) if is_interactive() => in_terminal(&login, &self.spec, notes),
             Way::Terminal(login) => Err(usage(format!("{} needs a terminal", name(method)))
                 .hint(format!("in a terminal: {}", command_line(&login.command)))),
@@ -300,75 +256,6 @@ impl Agent {
             Row { id, name: name(method), description, kind, command, variables }
         });
         rows.collect()
-    }
-
-    /// Starts it, and lets it do one thing. When this returns, it is gone.
-    fn visit(&self, choice: Choice, notes: &Notes) -> io::Result<Visit> {
-        guard::arm(notes);
-        let signals = Signals::catch()?;
-        let timeouts = Timeouts { initialize: Some(self.init_timeout), ..Timeouts::default() };
-        let setup = SessionSetup::in_directory(self.spec.cwd.to_string_lossy());
-        let questions = if is_interactive() { Questions::Ask } else { Questions::Decline };
-        let config = Config {
-            session: choice,
-            questions,
-            ..Config::new(plan::client(self.spec.clone(), timeouts, LEAVE), setup, Vec::new())
-        };
-        let driver = Driver::<Run>::new(config)?;
-        let mut end = Some(Command::Dispose);
-        signals.on_each(driver.handle(), move |run, _| {
-            // Refused when the run is over.
-            let _ = run.command(end.take().unwrap_or(Command::Hasten));
-            Sink::ours().hurry();
-        })?;
-        let mut asker = self.asker(&driver, notes)?;
-        let mut foreign = Foreign::new(notes.clone(), &self.advice);
-        let mut methods = Vec::new();
-        let mut result = None;
-        for event in driver {
-            match event {
-                Event::Ready(ready) => methods = ready.auth_methods,
-                Event::Stderr(text) => foreign.write(&text),
-                Event::Finished(finished) => result = Some(*finished),
-                Event::QuestionAsked(asked) => {
-                    if let Some(asker) = &mut asker {
-                        asker.put(Question::form(*asked));
-                    }
-                }
-                Event::QuestionDecided(decision) => {
-                    if let Some(asker) = &mut asker {
-                        asker.decided(decision.request);
-                    }
-                }
-                Event::Started(_)
-                | Event::SessionOpened(_)
-                | Event::Listed(_)
-                | Event::Line(_)
-                | Event::Text(_)
-                | Event::Updated(_)
-                | Event::PermissionAsked(_)
-                | Event::PermissionDecided(_)
-                | Event::PageDone(_)
-                | Event::Noticed(_)
-                | Event::Closed(_) => {}
-            }
-        }
-        foreign.end();
-        Ok(Visit { methods, finished: result.unwrap_or_else(Finished::undriven) })
-    }
-
-    /// Whoever answers what comes up during a login, such as a page to visit.
-    fn asker(&self, driver: &Driver<Run>, notes: &Notes) -> io::Result<Option<Asker>> {
-        if !is_interactive() {
-            return Ok(None);
-        }
-        let run = driver.handle();
-        let stdin = io::stdin().as_fd().try_clone_to_owned()?;
-        Asker::new(notes.clone(), stdin, move |answer| {
-            // Refused when the question is moot by now.
-            let _ = run.command(answer.into());
-        })
-        .map(Some)
     }
 }
 
@@ -453,10 +340,3 @@ fn in_terminal(login: &TerminalLogin, spec: &SpawnSpec, notes: &Notes) -> Result
         Err(error) => Err(failed(Kind::NotExecutable, format!("{program} cannot be started: {error}"))),
     }
 }
-
-fn internal(error: io::Error) -> Problem {
-    Problem::new(Phase::Spawn, Kind::Internal, error.to_string())
-}
-
-/// From the end of the agent's input until SIGTERM: it may have to save what it has learnt.
-const LEAVE: Duration = Duration::from_secs(2);

@@ -29,6 +29,7 @@ mod session;
 mod show;
 mod signals;
 mod trace;
+mod visit;
 mod words;
 mod workspace;
 

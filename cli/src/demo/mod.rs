@@ -42,7 +42,7 @@ pub(crate) fn serve(args: &DemoAgent) -> Result<ExitCode, Problem> {
         return door::log_in(door);
     }
     let door = args.login.clone().map(Door::new);
-    let config = config(door.as_ref());
+    let config = config(door.as_ref(), args.stored);
     let mut driver = Driver::<Agent>::with_given(config, [Given::stdio()]).map_err(internal)?;
     crate::signals::on_each(driver.handle(), |agent, _| {
         let _ = agent.command(Command::Shutdown);
@@ -128,11 +128,13 @@ impl Demo {
                 Some(door) => door.close().map(|()| Reply::Done),
                 None => Err(wrong("no login".into())),
             },
+            Wanted::ListSessions { cursor, .. } => Ok(Reply::Sessions(
+                serde_json::from_str(STORED[usize::from(cursor.is_some())]).unwrap_or_default(),
+            )),
+            Wanted::DeleteSession(_) => Ok(Reply::Done),
             Wanted::LoadSession(..)
             | Wanted::ResumeSession(..)
-            | Wanted::ListSessions { .. }
             | Wanted::CloseSession(_)
-            | Wanted::DeleteSession(_)
             | Wanted::Extension(..) => Err(wrong("the demo agent does not do that".into())),
         };
         let command = match reply {
@@ -163,7 +165,7 @@ impl Demo {
     }
 }
 
-fn config(door: Option<&Door>) -> Config {
+fn config(door: Option<&Door>, stored: bool) -> Config {
     let prompt_capabilities = PromptCapabilities { image: true, audio: false, embedded_context: true };
     Config {
         info: Some(Implementation {
@@ -174,6 +176,8 @@ fn config(door: Option<&Door>) -> Config {
         capabilities: AgentCapabilities {
             prompt_capabilities,
             session_capabilities: SessionCapabilities {
+                list: stored,
+                delete: stored,
                 additional_directories: true,
                 system_prompt: Some(SystemPromptSupport::default()),
                 ..SessionCapabilities::default()
@@ -185,6 +189,12 @@ fn config(door: Option<&Door>) -> Config {
         ..Config::on_stdio()
     }
 }
+
+/// Sessions from before, a page each.
+const STORED: [&str; 2] = [
+    r#"{"sessions":[{"sessionId":"old-1","cwd":"/w","title":"Fix the login","updatedAt":"2026-11-30T10:00:00Z"}],"nextCursor":"2"}"#,
+    r#"{"sessions":[{"sessionId":"old-2","cwd":"/w","updatedAt":"2026-11-29T10:00:00Z"}]}"#,
+];
 
 const MODES: [&str; 2] = ["ask", "code"];
 const MODELS: [&str; 2] = ["small", "large"];

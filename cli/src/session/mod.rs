@@ -2,6 +2,7 @@
 
 mod attach;
 mod change;
+mod fresh;
 mod list;
 mod row;
 mod screen;
@@ -56,7 +57,8 @@ Exit codes: 0 it runs  2 usage  4 no hub  5 agent trouble  7 needs a login; with
 Examples:
   agentline session list
   agentline session list --here --status running
-  agentline session list --host all"
+  agentline session list --host all
+  agentline session list --fresh --agent gemini"
     )]
     List(List),
     /// Join a session: what was said last, and then as in a chat
@@ -121,8 +123,17 @@ Exit codes:
     #[command(after_help = "Example: agentline session restore s3")]
     Restore(Named),
     /// Forget a session, here and where its agent can
-    #[command(alias = "rm", after_help = "Example: agentline session delete s3")]
+    #[command(
+        alias = "rm",
+        after_help = "\
+Examples:
+  agentline session delete s3
+  agentline session delete --fresh --agent gemini 0f9c…"
+    )]
     Delete(Delete),
+    /// Begin a new session as another one stands, at its agent
+    #[command(after_help = "Example: agentline session fork --fresh --agent claude-code 0f9c…")]
+    Fork(Fork),
     /// Give a session a name
     #[command(after_help = "Example: agentline session rename s3 login")]
     Rename(Rename),
@@ -226,6 +237,9 @@ struct List {
     /// Those of that agent
     #[arg(long, value_name = "ID", add = ArgValueCandidates::new(completions::agents))]
     agent: Option<String>,
+    /// Ask that agent itself, in a fresh process, and no hub
+    #[arg(long, requires = "agent", conflicts_with_all = ["all", "status"])]
+    fresh: bool,
     /// Those that stand there: running, waiting_approval, completed, error, …
     #[arg(long, value_name = "STATUS", value_parser = status)]
     status: Option<Status>,
@@ -314,6 +328,25 @@ struct Delete {
     /// Ask nothing
     #[arg(short, long)]
     yes: bool,
+    /// Ask --agent itself, in a fresh process, and no hub; the session goes by the agent's own id
+    #[arg(long, requires = "agent")]
+    fresh: bool,
+    /// With --fresh: which agent
+    #[arg(long, value_name = "ID", requires = "fresh", add = ArgValueCandidates::new(completions::agents))]
+    agent: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct Fork {
+    /// The session, by the agent's own id
+    #[arg(value_parser = id)]
+    id: String,
+    /// Ask the agent itself, in a fresh process
+    #[arg(long, required = true)]
+    fresh: bool,
+    /// Which agent
+    #[arg(long, value_name = "ID", add = ArgValueCandidates::new(completions::agents))]
+    agent: String,
 }
 
 #[derive(Debug, Args)]
@@ -380,6 +413,9 @@ pub(crate) fn run(args: &Sessions, global: Global, notes: &Notes) -> Result<Exit
     let done = Desk { to, global, notes };
     match &args.verb {
         None => done.list(&List::default()),
+        Some(Verb::List(List { fresh: true, agent: Some(agent), here, limit, .. })) => {
+            done.list_fresh(agent, *here, *limit)
+        }
         Some(Verb::List(args)) => done.list(args),
         Some(Verb::New(args)) => done.open(args),
         Some(Verb::Send(args)) => done.send(args),
@@ -393,7 +429,11 @@ pub(crate) fn run(args: &Sessions, global: Global, notes: &Notes) -> Result<Exit
         Some(Verb::Close(Named { id })) => done.close(id),
         Some(Verb::Archive(Named { id })) => done.archive(id),
         Some(Verb::Restore(Named { id })) => done.restore(id),
+        Some(Verb::Delete(Delete { fresh: true, agent: Some(agent), id, .. })) => {
+            done.delete_fresh(agent, id)
+        }
         Some(Verb::Delete(args)) => done.delete(args),
+        Some(Verb::Fork(Fork { agent, id, .. })) => done.fork_fresh(agent, id),
         Some(Verb::Rename(args)) => done.rename(args),
         Some(Verb::Set(args)) => done.set(args),
         Some(Verb::Queue(args)) => done.queue(args),

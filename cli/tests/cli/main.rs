@@ -11,6 +11,7 @@ mod chat;
 mod check;
 mod clients;
 mod failures;
+mod fresh;
 mod guarded;
 mod hub_call;
 mod hub_hosts;

@@ -1,9 +1,11 @@
-//! The stable methods of version 1 (ACP, schema), and `session/set_model`, which some agents still have.
+//! The stable methods of version 1 (ACP, schema), `session/set_model`, which some agents still have, and
+//! `session/fork`, which many have already.
 
 pub(crate) const INITIALIZE: &str = "initialize";
 pub(crate) const AUTHENTICATE: &str = "authenticate";
 pub(crate) const LOGOUT: &str = "logout";
 pub(crate) const SESSION_NEW: &str = "session/new";
+pub(crate) const SESSION_FORK: &str = "session/fork";
 pub(crate) const SESSION_LOAD: &str = "session/load";
 pub(crate) const SESSION_RESUME: &str = "session/resume";
 pub(crate) const SESSION_LIST: &str = "session/list";

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::api::SessionOpened;
 use crate::acp::SessionId;
-use crate::acp::client::{Answer, Command};
-use crate::acp::session::SessionList;
+use crate::acp::client::{Answer, Command, Which};
+use crate::acp::session::{SessionList, SessionSetup};
 use crate::machine::Tag;
 use crate::problem::Phase;
 
@@ -21,6 +22,9 @@ pub enum Errand {
     List(Option<String>),
     /// Remove that session from its list. One that it does not know is removed already.
     Delete(SessionId),
+    /// Begin a new session as that one stands: its id is told as
+    /// [`Event::SessionOpened`](super::Event::SessionOpened).
+    Fork(SessionId),
 }
 
 /// An errand that is being done.
@@ -37,6 +41,7 @@ pub(super) enum Done {
     /// There is nothing to tell.
     Quietly,
     Page(SessionList),
+    Opened(SessionOpened),
 }
 
 impl Doing {
@@ -47,22 +52,38 @@ impl Doing {
     pub(super) const fn phase(&self) -> Phase {
         match self.errand {
             Errand::Login(_) | Errand::Logout => Phase::Authenticate,
-            Errand::List(_) | Errand::Delete(_) => Phase::Session,
+            Errand::List(_) | Errand::Delete(_) | Errand::Fork(_) => Phase::Session,
         }
     }
 
     /// The request for it, or for the next page of it.
-    pub(super) fn request(&mut self, tag: Tag) -> Command {
+    pub(super) fn request(&mut self, tag: Tag, setup: &SessionSetup) -> Command {
         match &self.errand {
             Errand::Login(method) => Command::Authenticate { tag, method: method.clone() },
             Errand::Logout => Command::Logout { tag },
             Errand::List(cwd) => Command::ListSessions { tag, cwd: cwd.clone(), cursor: self.cursor.take() },
             Errand::Delete(session) => Command::DeleteSession { tag, session: session.clone() },
+            Errand::Fork(session) => {
+                Command::OpenSession { tag, which: Which::Fork(session.clone()), setup: setup.clone() }
+            }
         }
     }
 
     pub(super) fn answered(&mut self, answer: Answer) -> Done {
-        let Answer::Sessions(list) = answer else { return Done::Quietly };
+        let list = match answer {
+            Answer::Sessions(list) => list,
+            Answer::SessionOpened { session, state } => {
+                return Done::Opened(SessionOpened { session, state });
+            }
+            Answer::Authenticated
+            | Answer::LoggedOut
+            | Answer::SessionClosed
+            | Answer::SessionDeleted
+            | Answer::ModeSet
+            | Answer::ModelSet
+            | Answer::OptionSet(_)
+            | Answer::Called(_) => return Done::Quietly,
+        };
         self.pages -= 1;
         self.cursor = list.next_cursor.clone().filter(|_| self.pages > 0);
         Done::Page(list)

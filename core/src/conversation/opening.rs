@@ -104,7 +104,7 @@ impl Opening {
             Choice::Nowhere => Step::Nowhere,
             Choice::Errand(errand) => {
                 let mut doing = Doing::new(errand);
-                let request = doing.request(self.tag);
+                let request = doing.request(self.tag, &self.setup);
                 self.state = State::Doing(doing);
                 Step::Ask(request)
             }
@@ -153,6 +153,7 @@ impl Opening {
             }
             (answer, State::Doing(doing)) => match doing.answered(answer) {
                 Done::Page(list) => Some(Step::Listed(Box::new(list))),
+                Done::Opened(opened) => Some(Step::Opened(Box::new(opened))),
                 Done::Quietly => self.left(),
             },
             _ => None,
@@ -172,7 +173,7 @@ impl Opening {
                 Some(Ok(command)) => Step::Ask(command),
                 Some(Err(why)) => Step::Failed(RootCause::Unsettable(why)),
             }),
-            State::Doing(doing) if doing.goes_on() => Some(Step::Ask(doing.request(self.tag))),
+            State::Doing(doing) if doing.goes_on() => Some(Step::Ask(doing.request(self.tag, &self.setup))),
             State::Doing(_) => Some(Step::Nowhere),
             State::Waiting(_) | State::Looking(_) | State::Opening => None,
         }

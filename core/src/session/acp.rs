@@ -353,6 +353,7 @@ fn can(offers: &AgentCapabilities) -> Can {
     let sessions = &offers.session_capabilities;
     Can {
         new: true,
+        fork: sessions.fork,
         load: offers.load_session,
         resume: sessions.resume,
         list: sessions.list,

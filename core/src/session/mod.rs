@@ -54,6 +54,8 @@ pub struct AskId(pub u64);
 pub struct Can {
     /// Open new sessions.
     pub new: bool,
+    /// Open new sessions that begin as another one stands.
+    pub fork: bool,
     /// Open old sessions with their history.
     pub load: bool,
     /// Open old sessions without their history.
@@ -498,6 +500,7 @@ pub fn may(can: Can, wish: &Wish, running: bool) -> Result<(), Refused> {
     let offered = |yes: bool, what| if yes { Ok(()) } else { Err(Refused::NotOffered(what)) };
     match wish {
         Wish::Open(Open::New, _) => offered(can.new, "new sessions"),
+        Wish::Open(Open::Fork(_), _) => offered(can.fork, "forking sessions"),
         Wish::Open(Open::Load(_), _) => offered(can.load, "loading sessions"),
         Wish::Open(Open::Resume(_), _) => offered(can.resume, "resuming sessions"),
         Wish::List { .. } => offered(can.list, "a list of sessions"),

@@ -92,6 +92,7 @@ fn command(tag: Tag, wish: Wish) -> Result<Command, Refused> {
             }
         }
         Wish::Leave => Command::Leave,
+        Wish::Open(Open::Fork(_), _) => return Err(Refused::NotOffered("forking sessions")),
         Wish::Open(Open::Load(_), _) => return Err(Refused::NotOffered("loading sessions")),
         Wish::Open(Open::Resume(_), _) => return Err(Refused::NotOffered("resuming sessions")),
         Wish::List { .. } => return Err(Refused::NotOffered("a list of sessions")),

@@ -6,7 +6,7 @@ use agentline_core::acp::session::Unsettable;
 use agentline_core::acp::{PermissionOutcome, SessionId, client};
 use agentline_core::problem::{Kind, Phase, RootCause};
 use agentline_core::subagent::{
-    Allow, By, Choice, Command, Config, Event, Outcome, Policy, Setting, Verdict,
+    Allow, By, Choice, Command, Config, Errand, Event, Outcome, Policy, Setting, Verdict,
 };
 use agentline_core::{Exit, Heard, Refused};
 
@@ -78,6 +78,24 @@ fn the_last_session_is_the_one_of_this_workspace_that_changed_last_on_any_page()
     pages.iter().for_each(|page| hand.line(page));
     assert!(hand.wrote.contains(r#""cursor":"next""#) && hand.wrote.contains(r#""cursor":"more""#));
     assert!(hand.wrote.contains(r#""method":"session/load","params":{"sessionId":"b""#), "{}", hand.wrote);
+}
+
+#[test]
+fn the_list_of_an_agent_is_told_page_by_page_and_no_session_is_opened() {
+    let errand = |errand| Config { session: Choice::Errand(errand), prompt: Vec::new(), ..config() };
+    let mut hand = Hand::after(errand(Errand::List(None)), &[&greeting(true, false)]);
+    hand.line(&page(1, &[("a", "/w", "1")], Some("next")));
+    hand.line(&page(2, &[("b", "/x", "2")], None));
+    let listed = hand.events.iter().filter_map(|event| {
+        if let Event::Listed(list) = event {
+            list.sessions.first().map(|it| it.session_id.clone())
+        } else {
+            None
+        }
+    });
+    assert_eq!(listed.collect::<Vec<_>>(), ["a".into(), "b".into()]);
+    assert_eq!(hand.finished().expect("a result").outcome, Outcome::Completed);
+    assert!(!hand.wrote.contains("session/new") && !hand.wrote.contains("session/load"), "{}", hand.wrote);
 }
 
 #[test]

@@ -310,6 +310,8 @@ pub enum Command {
 pub enum Which {
     /// A session that begins empty.
     New,
+    /// A new one that begins as that one stands, which need not be open.
+    Fork(SessionId),
     /// An old one whose history the agent replays.
     Load(SessionId),
     /// An old one without its history.

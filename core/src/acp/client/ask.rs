@@ -62,7 +62,7 @@ impl Ask {
     }
 
     pub(super) const fn opens_new_session(&self) -> bool {
-        matches!(self, Self::Other(_, Wanted::OpenSession(Which::New)))
+        matches!(self, Self::Other(_, Wanted::OpenSession(Which::New | Which::Fork(_))))
     }
 
     /// Whether its clock starts anew with each word of the agent: it starts an engine, or replays a history.
@@ -248,13 +248,18 @@ impl Client {
         let idle = if room { None } else { Some(self.longest_idle().ok_or(Refused::Limit("sessions"))?) };
         let (method, old) = match &which {
             Which::New => (method::SESSION_NEW, None),
+            Which::Fork(_) => (method::SESSION_FORK, None),
             Which::Load(id) => (method::SESSION_LOAD, Some((id.clone(), Moment::Replay))),
             Which::Resume(id) => (method::SESSION_RESUME, Some((id.clone(), Moment::Between))),
         };
         if old.as_ref().is_some_and(|(id, _)| self.sessions.get(id.as_str()).is_some()) {
             return Err(Refused::Busy);
         }
-        let params = SetupParams { session_id: old.as_ref().map(|(id, _)| id), setup: Exposed(setup) };
+        let session_id = match &which {
+            Which::New => None,
+            Which::Fork(id) | Which::Load(id) | Which::Resume(id) => Some(id.clone()),
+        };
+        let params = SetupParams { session_id: session_id.as_ref(), setup: Exposed(setup) };
         self.request_of(now, tag, Wanted::OpenSession(which), method, &params)?;
         if let Some(idle) = idle {
             self.sessions.remove(&idle);
@@ -397,7 +402,9 @@ impl Client {
             session_id: SessionId,
         }
         let session = match which {
-            Which::New => object::<Opened>(json).map_err(|error| unreadable(&error))?.session_id,
+            Which::New | Which::Fork(_) => {
+                object::<Opened>(json).map_err(|error| unreadable(&error))?.session_id
+            }
             Which::Load(session) | Which::Resume(session) => session.clone(),
         };
         if session.as_str().len() > LONGEST_ID {
@@ -440,7 +447,7 @@ impl Client {
             }
             Wanted::Authenticate
             | Wanted::Logout
-            | Wanted::OpenSession(Which::New)
+            | Wanted::OpenSession(Which::New | Which::Fork(_))
             | Wanted::ListSessions
             | Wanted::CloseSession(_)
             | Wanted::DeleteSession
@@ -484,6 +491,7 @@ fn offered(yes: bool, what: &'static str) -> Result<(), Refused> {
 fn may_open(may: &AgentCapabilities, which: &Which) -> Result<(), Refused> {
     match which {
         Which::New => Ok(()),
+        Which::Fork(_) => offered(may.session_capabilities.fork, "session/fork"),
         Which::Load(_) => offered(may.load_session, "session/load"),
         Which::Resume(_) => offered(may.session_capabilities.resume, "session/resume"),
     }

@@ -200,6 +200,9 @@ pub struct SessionCapabilities {
     /// Whether a session can be removed from that list.
     #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub delete: bool,
+    /// Whether a new session can begin as another one stands.
+    #[serde(with = "marker", skip_serializing_if = "is_default")]
+    pub fork: bool,
     /// Whether an old session can be opened without its history.
     #[serde(with = "marker", skip_serializing_if = "is_default")]
     pub resume: bool,
