@@ -58,7 +58,7 @@ fn a_dry_run_starts_nothing() {
     let ended = done(command.env("MY_TOKEN", "hunter2").env("HARMLESS", "1"));
     let work = fs::canonicalize(bench.path("work")).unwrap();
     let shown = format!(
-        "command   /bin/touch {} 'a b'\ncwd       {}\nwithheld  MY_TOKEN\n",
+        "command   /bin/touch {} 'a b'\ncwd       {}\nwithheld  MY_TOKEN\npermits   reject  any other call (by default)\n",
         text(&proof),
         text(&work)
     );
