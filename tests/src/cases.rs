@@ -14,6 +14,7 @@ pub use galley::{PairLog, galley_bridge, galley_desktop, galley_pair, pair};
 pub use reverse::{DialledLog, dialled, doors, reverse_acceptor, reverse_agent, reverse_pair};
 pub use trace::trace;
 
+pub use crate::hub::siege::run as hub_control;
 pub use crate::room::faulty as chat;
 
 use agentline_core::lines::{Line, Lines};
@@ -24,6 +25,16 @@ use serde_json::value::RawValue;
 use crate::dice::Dice;
 
 pub use control::{control_client, control_server, control_world};
+
+/// The book of a hub agrees with its model in any order of things, and loses nothing when it is killed.
+pub fn hub_book(data: &[u8]) {
+    let _ = crate::hub::ledger::run(data);
+}
+
+/// A hub in a faulty world: each prompt and each question ends once, and nobody is left behind.
+pub fn hub_world(data: &[u8]) {
+    let _ = crate::hub::city::run(data, crate::world::Faults::ALL);
+}
 
 /// Lines are the same for every chunking, are those of a naive reader, and are never held beyond the limit.
 pub fn lines(data: &[u8]) {

@@ -8,7 +8,10 @@ use agentline_tests::cases;
 type Property = fn(&[u8]);
 
 /// The fuzz targets, by the name of their corpus.
-const TARGETS: [(&str, Property); 19] = [
+const TARGETS: [(&str, Property); 22] = [
+    ("hub_book", cases::hub_book),
+    ("hub_control", cases::hub_control),
+    ("hub_world", cases::hub_world),
     ("lines", cases::lines),
     ("rpc", cases::rpc),
     ("one_pass", cases::one_pass),

@@ -1,7 +1,8 @@
-//! The hub: its book against a model.
+//! The hub: its book against a model, and all of it among agents and clients.
 
 #![allow(clippy::unwrap_used)]
 
 mod hub {
     mod book;
+    mod city;
 }

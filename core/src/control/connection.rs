@@ -1,5 +1,6 @@
 //! One client of a server: framing, refusals, order, silence and lag. Knows no command.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -11,9 +12,9 @@ use super::wire::{self, Answer, Asked, Request, RequestId};
 use crate::closed::{Cause, Closed};
 use crate::lines::Line;
 use crate::link::Link;
-use crate::machine::{Deadline, Heard, Now, Refused, Time, soonest};
+use crate::machine::{Deadline, Heard, Now, Peer, Refused, Time, soonest};
 use crate::role::{Role, Takes, Wire};
-use crate::rpc::After;
+use crate::rpc::{After, Json};
 
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -27,6 +28,11 @@ pub(super) struct Connection {
     full: bool,
     /// Bytes of an unfinished line, as they were told last.
     kept: usize,
+    peer: Peer,
+    /// Frames that are written as the client reads: how things stand, and behind it what happens meanwhile, which counts.
+    pending: VecDeque<(Json, bool)>,
+    /// Bytes of those that count.
+    counted: usize,
     config: Arc<Config>,
 }
 
@@ -66,6 +72,8 @@ pub(super) enum Event {
 pub(super) enum Command {
     /// To the request of that number.
     Answer(u32, Answer),
+    /// To the request of that number: how things stand.
+    State(u32, Vec<Json>),
     /// Others want its seat.
     Yield,
     /// Its unfinished line is too much, with those of others.
@@ -75,12 +83,12 @@ pub(super) enum Command {
 }
 
 impl Role for Connection {
-    type Config = Arc<Config>;
+    type Config = (Arc<Config>, Peer);
     type Command = Command;
     type Event = Event;
     type Fault = Infallible;
 
-    fn start(now: Now, config: Arc<Config>) -> Self {
+    fn start(now: Now, (config, peer): (Arc<Config>, Peer)) -> Self {
         Self {
             wire: Wire::adopt(&config.limits, &config.graces),
             state: State::Waiting { until: now.mono + config.idle },
@@ -88,6 +96,9 @@ impl Role for Connection {
             gather: None,
             full: false,
             kept: 0,
+            peer,
+            pending: VecDeque::new(),
+            counted: 0,
             config,
         }
     }
@@ -128,6 +139,7 @@ impl Role for Connection {
     fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
         match command {
             Command::Answer(number, answer) => self.answer(now, number, answer),
+            Command::State(number, frames) => self.state(number, frames),
             Command::Yield => {
                 let message = "connection idle, and others wait for its seat";
                 self.turn_away(now, ErrorTag::IdleTimeout, message);
@@ -183,6 +195,7 @@ impl Role for Connection {
         if !self.wire.link.is_open() {
             return self.part(now, Cause::Gone);
         }
+        self.feed(self.config.limits.write);
         self.catch_up();
         self.watch(now);
         self.weigh();
@@ -255,6 +268,11 @@ impl Connection {
         }
     }
 
+    /// Who it is, as far as the system says.
+    pub(super) const fn peer(&self) -> Peer {
+        self.peer
+    }
+
     /// When it may be asked to make room for others; `None` while it is not idle.
     pub(super) fn yields(&self) -> Option<Time> {
         let State::Waiting { until } = self.state else { return None };
@@ -294,8 +312,13 @@ impl Connection {
             return Err(Refused::Unknown);
         };
         self.state = match answer {
-            Answer::Frame(_) if self.wire.link.unsent() >= self.config.watch => {
+            Answer::Frame(_) if self.wire.link.unsent() + self.counted >= self.config.watch => {
                 State::Streaming { open, lost: lost.saturating_add(1), stalled }
+            }
+            Answer::Frame(frame) if !self.pending.is_empty() => {
+                self.counted += frame.get().len();
+                self.pending.push_back((frame, true));
+                State::Streaming { open, lost, stalled }
             }
             Answer::Frame(_) => {
                 self.say(open.id.as_ref(), &answer);
@@ -306,12 +329,45 @@ impl Connection {
                 State::Waiting { until }
             }
             Answer::End(_) => {
+                self.say_pending(&open, usize::MAX);
                 say_lost(&mut self.wire.link, &open, lost);
                 self.say(open.id.as_ref(), &answer);
                 State::Finishing { until }
             }
         };
         Ok(())
+    }
+
+    /// How things stand, whatever it takes: it is written as the client reads.
+    fn state(&mut self, number: u32, frames: Vec<Json>) -> Result<(), Refused> {
+        for frame in &frames {
+            self.check(number, &Answer::Frame(frame.clone()))?;
+        }
+        let stalled = if let State::Streaming { stalled, .. } = self.state { stalled } else { None };
+        let Some((open, lost)) = self.take_open(State::Waiting { until: Time::ZERO }) else {
+            return Err(Refused::Unknown);
+        };
+        self.state = State::Streaming { open, lost, stalled };
+        self.pending.extend(frames.into_iter().map(|frame| (frame, false)));
+        Ok(())
+    }
+
+    /// Writes what waits for the client to read, as far as there is room.
+    fn feed(&mut self, room: usize) {
+        let state = std::mem::replace(&mut self.state, State::Waiting { until: Time::ZERO });
+        if let State::Streaming { open, .. } = &state {
+            self.say_pending(open, room);
+        }
+        self.state = state;
+    }
+
+    fn say_pending(&mut self, open: &Open, room: usize) {
+        while self.wire.link.unsent() < room
+            && let Some((frame, counts)) = self.pending.pop_front()
+        {
+            self.counted -= if counts { frame.get().len() } else { 0 };
+            self.say(open.id.as_ref(), &Answer::Frame(frame));
+        }
     }
 
     fn check(&self, number: u32, answer: &Answer) -> Result<(), Refused> {
@@ -369,6 +425,7 @@ impl Connection {
     fn catch_up(&mut self) {
         if let State::Streaming { open, lost, .. } = &mut self.state
             && *lost > 0
+            && self.pending.is_empty()
             && self.wire.link.unsent() < self.config.watch
         {
             let lost = std::mem::take(lost);
@@ -405,7 +462,7 @@ mod tests {
     fn what_waits_for_a_client_that_does_not_read_is_bounded_however_much_it_asks() {
         let mut config = Config::new(Address("/s".into()));
         config.limits.unsent_soft = 1000;
-        let mut connection = Connection::new(Now::default(), Arc::new(config));
+        let mut connection = Connection::new(Now::default(), (Arc::new(config), Peer::default()));
         let mut hear = |heard: Heard<'_>| {
             connection.handle(Now::default(), Input::Link(LinkId::FIRST, heard));
             assert!(connection.wire.link.unsent() < 1200, "{}", connection.wire.link.unsent());
@@ -420,5 +477,37 @@ mod tests {
             answers += hear(Heard::Written);
         }
         assert_eq!(answers, 1000);
+    }
+
+    #[test]
+    fn how_things_stand_is_never_lost_and_comes_before_what_happens_meanwhile() {
+        let mut config = Config::new(Address("/s".into()));
+        (config.watch, config.limits.write) = (2000, 500);
+        let mut connection = Connection::new(Now::default(), (Arc::new(config), Peer::default()));
+        let mut wrote = String::new();
+        let mut step = |connection: &mut Connection, heard: Heard<'_>| {
+            connection.handle(Now::default(), Input::Link(LinkId::FIRST, heard));
+            for output in std::iter::from_fn(|| connection.poll()) {
+                if let Output::Do(_, Action::Write(bytes)) = output {
+                    wrote += &String::from_utf8_lossy(&bytes);
+                }
+            }
+        };
+        step(&mut connection, Heard::Bytes(b"{\"command\":\"watch\"}\n"));
+        let frame = |n: usize| Json::new(&format!("{n:0100}"));
+        let state = (0..100).map(frame).collect();
+        assert_eq!(connection.command(Now::default(), Command::State(1, state)), Ok(()));
+        for n in 100..150 {
+            let frame = Command::Answer(1, Answer::Frame(frame(n)));
+            assert_eq!(connection.command(Now::default(), frame), Ok(()));
+        }
+        (0..200).for_each(|_| step(&mut connection, Heard::Written));
+        let expected = (0..).map(|n| format!("{n:0100}"));
+        let lines: Vec<&str> = wrote.lines().collect();
+        let (last, told) = lines.split_last().expect("lines");
+        assert!(told.iter().zip(expected).all(|(line, number)| line.contains(&number)));
+        assert!((110..130).contains(&told.len()), "{}", told.len());
+        let lost = 150 - told.len();
+        assert!(last.contains(&format!("{{\"kind\":\"lagged\",\"lost\":{lost}}}")), "{last}");
     }
 }

@@ -10,10 +10,11 @@ use super::connection::{self, Connection};
 use super::wire::{Answer, Request};
 use crate::limits::{Graces, Limits};
 use crate::machine::{
-    Address, Deadline, Ids, Input, Machine, Now, OpenError, Output, Outputs, Refused, Time, soonest,
+    Address, Deadline, Ids, Input, Machine, Now, OpenError, Output, Outputs, Peer, Refused, Time, soonest,
 };
 use crate::nest::{Serve, Served, Told};
 use crate::role::Role;
+use crate::rpc::Json;
 
 /// Serves the control protocol on one socket. The commands themselves are the application's.
 #[derive(Debug)]
@@ -106,6 +107,11 @@ pub enum Command {
     /// Refused: `Unknown`, the answer is complete or the client gone; `Invalid`, a whole answer for a stream;
     /// `Limit`, longer than [`Config::answer`].
     Answer(Key, Answer),
+    /// Frames that say how things stand, at the start of a stream or after [`Event::CaughtUp`]. They are written as the
+    /// client reads, so that none is dropped; frames that are given meanwhile come behind them.
+    ///
+    /// Refused: as an [`Answer`](Self::Answer).
+    State(Key, Vec<Json>),
     /// Stops listening and ends every connection. Open requests fail with `app_unavailable`, streams end for
     /// this reason. Refused: `Closed`, it is stopping already.
     Shutdown(String),
@@ -143,7 +149,7 @@ impl Machine for Server {
     fn handle(&mut self, now: Now, input: Input<'_>) {
         match input {
             Input::Link(link, heard) => {
-                let make = |_| Connection::new(now, Arc::clone(&self.config));
+                let make = |peer| Connection::new(now, (Arc::clone(&self.config), peer));
                 let served = self.serve.handle(now, link, heard, &mut self.ids, &mut self.out, make);
                 self.served(served);
             }
@@ -162,11 +168,11 @@ impl Machine for Server {
 
     fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
         match command {
-            Command::Answer(Key { connection, number }, answer) => {
-                let answer = connection::Command::Answer(number, answer);
-                let done = self.serve.conns.command(now, &connection, answer);
-                // One that is leaving waits for no answer.
-                done.map_err(|refused| if refused == Refused::Closed { Refused::Unknown } else { refused })?;
+            Command::Answer(key, answer) => {
+                self.say(now, key, connection::Command::Answer(key.number, answer))?;
+            }
+            Command::State(key, frames) => {
+                self.say(now, key, connection::Command::State(key.number, frames))?;
             }
             Command::Shutdown(reason) => self.shutdown(now, &reason)?,
         }
@@ -184,10 +190,22 @@ impl Machine for Server {
 }
 
 impl Server {
+    fn say(&mut self, now: Now, key: Key, what: connection::Command) -> Result<(), Refused> {
+        let done = self.serve.conns.command(now, &key.connection, what);
+        // One that is leaving waits for no answer.
+        done.map_err(|refused| if refused == Refused::Closed { Refused::Unknown } else { refused })
+    }
+
     /// How many clients are connected.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.serve.conns.len()
+    }
+
+    /// Who waits for that answer, as far as the system says.
+    #[must_use]
+    pub fn peer(&self, key: Key) -> Peer {
+        self.serve.conns.get(&key.connection).map_or_else(Peer::default, Connection::peer)
     }
 
     /// While there is one more connection than there are seats: the one that has been idle longest, and when it is

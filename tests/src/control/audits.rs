@@ -68,7 +68,9 @@ pub struct Requests {
 impl Audit<Server> for Requests {
     fn command(&mut self, command: &server::Command) {
         self.newest = match command {
-            server::Command::Answer(_, Answer::Frame(_)) | server::Command::Shutdown(_) => None,
+            server::Command::Answer(_, Answer::Frame(_))
+            | server::Command::State(..)
+            | server::Command::Shutdown(_) => None,
             server::Command::Answer(key, Answer::Reply(_) | Answer::Fail(_) | Answer::End(_)) => {
                 self.open.remove(key).then_some(*key)
             }

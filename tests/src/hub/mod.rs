@@ -1,6 +1,8 @@
 //! The hub against what must always hold.
 
+pub mod city;
 pub mod ledger;
+pub mod siege;
 pub mod tally;
 
 pub use tally::Tally;

@@ -289,6 +289,11 @@ impl<'d> World<'d> {
         self.files.get(path).map(Vec::as_slice)
     }
 
+    /// All files that machines stored.
+    pub fn files(&self) -> impl Iterator<Item = (&Path, &[u8])> {
+        self.files.iter().map(|(path, bytes)| (path.as_path(), bytes.as_slice()))
+    }
+
     /// The decisions that are still to come.
     #[must_use]
     pub const fn dice(&self) -> &Dice<'d> {

@@ -110,9 +110,9 @@ pub enum By {
     Client,
     /// The session's policy did.
     Policy,
-    /// Whoever asked took it back, or asked again.
+    /// Whoever asked took it back, asked again, or went on without an answer.
     Withdrawn,
-    /// Its turn ended first.
+    /// Its turn ended, without a word of it.
     TurnEnded,
     /// Its turn was cancelled.
     Cancelled,

@@ -38,12 +38,14 @@ mod approval;
 mod call;
 mod frame;
 mod health;
+mod row;
 mod session;
 
 pub use self::approval::*;
 pub use self::call::*;
 pub use self::frame::*;
 pub use self::health::*;
+pub use self::row::*;
 pub use self::session::*;
 
 use std::collections::BTreeMap;

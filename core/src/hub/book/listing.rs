@@ -1,10 +1,10 @@
 //! What an agent lists as its sessions.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Book, Home, Session, Sid, Stand};
+use super::{Book, Home, RECORDS, Session, Sid, Stand};
 use crate::acp::session::SessionInfo;
 use crate::hub::api::Status;
 use crate::machine::Now;
@@ -35,12 +35,11 @@ impl Book {
     /// earlier one had and this one has not is forgotten, unless it is in use, `watched`, or newer than the list.
     pub fn listed(&mut self, now: Now, listing: Listing, watched: impl Fn(Sid) -> bool) {
         let Listing { agent, can, sessions, complete, since } = listing;
-        let mut seen: BTreeMap<Name, SessionInfo> = BTreeMap::new();
+        let mut seen: BTreeSet<Name> = BTreeSet::new();
         for row in sessions {
-            seen.entry(row.session_id.clone()).or_insert(row);
-        }
-        for (name, row) in &seen {
-            self.list_row(now, &agent, can, name, row);
+            if seen.insert(row.session_id.clone()) {
+                self.list_row(now, &agent, can, &row);
+            }
         }
         if !complete {
             return;
@@ -48,7 +47,7 @@ impl Book {
         let is_gone = |sid: Sid, session: &Session| {
             session.home.agent == agent
                 && session.listed
-                && session.name.as_ref().is_some_and(|name| !seen.contains_key(name))
+                && session.name.as_ref().is_some_and(|name| !seen.contains(name))
                 && session.active < since
                 && !session.is_in_use()
                 && !watched(sid)
@@ -59,13 +58,14 @@ impl Book {
         }
     }
 
-    fn list_row(&mut self, now: Now, agent: &Arc<str>, can: Can, name: &Name, row: &SessionInfo) {
+    fn list_row(&mut self, now: Now, agent: &Arc<str>, can: Can, row: &SessionInfo) {
+        let name = &row.session_id;
         let at = row.updated_at.as_deref().and_then(Timestamp::parse).map(|Timestamp(at)| at);
         let age = at.map(|at| now.unix.saturating_sub(at));
         let known = self.find(agent, name);
         let sid = match known {
             Some(sid) => sid,
-            None if age.is_some_and(|age| age > WEEK) => return,
+            None if age.is_some_and(|age| age > WEEK) || self.count(agent) >= RECORDS => return,
             None => {
                 let sid = self.add(now, Home { agent: Arc::clone(agent), cwd: (*row.cwd).into() });
                 self.name(sid, name.clone());
@@ -86,5 +86,87 @@ impl Book {
             session.active = session.active.max(at);
         }
         self.show(now, sid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acp::ContentBlock;
+    use crate::hub::book::{Do, Fact, Prompt};
+    use crate::machine::Time;
+
+    const SINCE: Duration = Duration::from_secs(1_800_000_000);
+
+    fn at(seconds: u64) -> Now {
+        Now { mono: Time::ZERO, unix: SINCE + Duration::from_secs(seconds) }
+    }
+
+    fn row(name: &str, age: Option<u64>) -> SessionInfo {
+        SessionInfo {
+            session_id: name.into(),
+            cwd: "/w".to_owned(),
+            additional_directories: Vec::new(),
+            title: Some(format!("about {name}")),
+            updated_at: age.map(|age| Timestamp(SINCE - Duration::from_secs(age)).to_string()),
+        }
+    }
+
+    fn list(book: &mut Book, now: u64, rows: Vec<SessionInfo>, complete: bool) -> Vec<String> {
+        let can = Can { load: true, prompt: true, ..Can::default() };
+        let since = at(now).unix;
+        let listing = Listing { agent: "one".into(), can, sessions: rows, complete, since };
+        book.listed(at(now), listing, |sid| sid == Sid(2));
+        let shown =
+            book.sessions().map(|(_, it)| format!("{} {:?}", it.name.as_ref().unwrap(), it.status().0));
+        shown.collect()
+    }
+
+    #[test]
+    fn what_is_listed_comes_in_by_its_age_and_the_first_of_a_name_counts() {
+        let mut book = Book::default();
+        let day = 24 * 3600;
+        let rows = vec![
+            row("new", Some(60)),
+            row("old", Some(2 * day)),
+            row("timeless", None),
+            row("ancient", Some(8 * day)),
+            SessionInfo { title: Some("a second of it".to_owned()), ..row("new", Some(1)) },
+        ];
+        let known = list(&mut book, 0, rows, true);
+        assert_eq!(known, ["new Completed", "old Idle", "timeless Idle"]);
+        assert_eq!(book.get(Sid(1)).and_then(|it| it.story.title()), Some("about new"));
+    }
+
+    #[test]
+    fn only_a_complete_list_makes_forget_and_only_what_an_earlier_one_had_and_nobody_uses() {
+        let mut book = Book::default();
+        let all =
+            || ["gone", "watched", "prompted", "younger", "kept"].map(|name| row(name, Some(60))).to_vec();
+        list(&mut book, 0, all(), true);
+        let home = Home { agent: "one".into(), cwd: "/w".into() };
+        book.add_named(at(0), home, "never listed".into());
+        let words = vec![ContentBlock::text("x")];
+        book.prompt(at(0), Sid(3), Prompt { words, by: None, at: SINCE }).unwrap();
+        let kept = || vec![row("kept", Some(60))];
+        assert_eq!(list(&mut book, 10, kept(), false).len(), 6);
+        while book.poll().is_some() {}
+        let known = list(&mut book, 10, kept(), true);
+        let names: Vec<&str> =
+            known.iter().filter_map(|row| row.rsplit_once(' ')).map(|(name, _)| name).collect();
+        assert_eq!(names, ["watched", "prompted", "kept", "never listed"]);
+        let told = std::iter::from_fn(|| book.poll());
+        let gone = told.filter(|what| matches!(what, Do::Tell(Some(Sid(1 | 4)), Fact::Changed))).count();
+        assert_eq!(gone, 2);
+    }
+
+    #[test]
+    fn a_list_of_more_than_are_kept_burns_no_numbers() {
+        let mut book = Book::default();
+        let rows = || (0..300).map(|n| row(&format!("n{n}"), Some(60))).collect::<Vec<_>>();
+        assert_eq!(list(&mut book, 0, rows(), false).len(), RECORDS);
+        assert_eq!(list(&mut book, 60, rows(), false).len(), RECORDS);
+        let sid = book.add(at(0), Home { agent: "one".into(), cwd: "/w".into() });
+        assert_eq!((sid, book.sessions().count()), (Sid(201), RECORDS));
     }
 }

@@ -31,7 +31,7 @@ pub use self::asks::{Answer, Ask, Settlement};
 pub use self::listing::{Listing, WEEK};
 pub use self::record::{Kept, Record};
 pub use self::session::{Home, Session};
-pub use self::story::Story;
+pub use self::story::{Spent, Story};
 pub use self::transcript::{Entry, Transcript};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -236,6 +236,8 @@ pub struct Book {
     leaving: BTreeSet<SourceId>,
     asks: Asks,
     clocks: BTreeSet<(Time, Sid)>,
+    /// Nothing is sent any more.
+    paused: bool,
     given: Counters,
     reserved: Counters,
     files: VecDeque<Kept>,
@@ -248,6 +250,8 @@ pub struct Book {
 pub const QUEUE: usize = 16;
 /// How long a child may take to confirm a cancel.
 pub const CONFIRM: Duration = Duration::from_secs(5);
+/// Sessions of one agent that are kept.
+pub const RECORDS: usize = 200;
 /// Numbers that are reserved at once.
 const BLOCK: u32 = 64;
 
@@ -327,9 +331,50 @@ impl Book {
         self.given.sessions += 1;
         self.reserve();
         let sid = Sid(self.given.sessions);
+        let agent = Arc::clone(&home.agent);
         self.sessions.insert(sid, Session::new(now, home));
+        self.prune(&agent, sid);
         self.show(now, sid);
         sid
+    }
+
+    /// How many sessions are known of an agent.
+    fn count(&self, agent: &str) -> usize {
+        self.sessions.values().filter(|session| &*session.home.agent == agent).count()
+    }
+
+    /// Sessions are bounded by number: of those of an agent at which nothing is at work, the one that was active least
+    /// recently goes.
+    fn prune(&mut self, agent: &str, new: Sid) {
+        if self.count(agent) <= RECORDS {
+            return;
+        }
+        let idle = self
+            .sessions
+            .iter()
+            .filter(|(sid, session)| **sid != new && &*session.home.agent == agent && !session.is_in_use());
+        let oldest = idle.min_by_key(|(_, session)| session.active).map(|(sid, _)| *sid);
+        oldest.into_iter().for_each(|sid| self.forget(sid));
+    }
+
+    /// A session that its agent has under that name.
+    pub fn add_named(&mut self, now: Now, home: Home, name: Name) -> Sid {
+        let sid = self.add(now, home);
+        self.name(sid, name);
+        self.show(now, sid);
+        sid
+    }
+
+    /// What can be done with a session, as its agent said before it had it.
+    pub fn can_be(&mut self, sid: Sid, can: Option<Can>) {
+        if let Some(session) = self.sessions.get_mut(&sid) {
+            session.can = session.can.or(can);
+        }
+    }
+
+    /// No prompt is sent from here on; all of them wait.
+    pub const fn pause(&mut self) {
+        self.paused = true;
     }
 
     fn turn_id(&mut self) -> TurnId {

@@ -191,6 +191,21 @@ impl Session {
         self.queue.iter().map(|queued| (queued.turn, &queued.prompt))
     }
 
+    /// What was said under that number, while it waits, runs, or can be tried again.
+    #[must_use]
+    pub fn said(&self, turn: TurnId) -> Option<&Arc<Prompt>> {
+        let waits = self.queue.iter().find(|queued| queued.turn == turn).map(|queued| &queued.prompt);
+        let runs = || self.turn.as_ref().filter(|it| it.id == turn).and_then(|it| it.prompt.as_ref());
+        let last = || self.last.as_ref().filter(|(last, _)| *last == turn).map(|(_, prompt)| prompt);
+        waits.or_else(runs).or_else(last)
+    }
+
+    /// Whether the next prompt is an answer.
+    #[must_use]
+    pub const fn asks_for_words(&self) -> bool {
+        self.words.is_some()
+    }
+
     /// Why they are not sent by themselves.
     #[must_use]
     pub const fn held(&self) -> Option<Reason> {

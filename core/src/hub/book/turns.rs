@@ -206,7 +206,7 @@ impl Book {
     /// Sends what waits, if it may go: the driver is looked up in the same step that sends.
     pub(super) fn go_on(&mut self, now: Now, sid: Sid) {
         let Some(session) = self.sessions.get_mut(&sid) else { return };
-        let Some(next) = session.next().filter(|_| !session.waits()) else { return };
+        let Some(next) = session.next().filter(|_| !session.waits() && !self.paused) else { return };
         let source = match (session.link, session.child) {
             (Some(link), _) => link,
             (None, Child::Open(child)) if self.leaving.contains(&child) => return,

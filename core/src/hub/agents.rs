@@ -1,0 +1,575 @@
+//! Agents: when one is started, what it is wanted for, when it leaves, and what its end means.
+//!
+//! ```text
+//!          wanted               errand done              Up            nothing to do, off, changed, stuck
+//!  Down ───────────► Launching ─────────────► Starting ─────► Up ───────────────────────────────────► Leaving
+//!   ▲  ▲                 │ cannot be started      │ gone       │ gone                                    │
+//!   │  └─────────────────┴────────────────────────┴────────────┘                                         │
+//!   └────────────────────────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! One process for all sessions of an agent. It is never started again by itself; whoever is wanted while it leaves waits
+//! until it is gone, so that two of them never write one session's file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::api::{Reason, Status, Variables};
+use super::book::{Listing, Sid, SourceId, Stand};
+use super::config::{AgentSpec, Errand, Event};
+use super::machine::{Clock, Expects, Hub, Pending, Stage};
+use crate::acp::client;
+use crate::acp::session::Request as Placed;
+use crate::acp::session::{SessionInfo, SessionList, SessionSetup, SessionState, Setting as Word};
+use crate::closed::{Cause, Closed};
+use crate::machine::{Exit, Machine, Now, Open as Way, SpawnSpec, Time};
+use crate::rpc::code;
+use crate::session::{Can, Name, Open, Setting, Source, Trouble, Up, Wish};
+
+/// An agent, and its process.
+#[derive(Debug)]
+pub(super) struct Agent {
+    pub(super) spec: AgentSpec,
+    pub(super) run: Run,
+    /// What it can do, as far as it ever said; it outlives the process.
+    pub(super) can: Option<Can>,
+    /// How its last start or life ended badly.
+    pub(super) error: Option<String>,
+    /// Its first start failed for good: it is not offered.
+    pub(super) hidden: bool,
+    /// It did speak ACP once.
+    verified: bool,
+    /// Variables that clients named for it.
+    pub(super) env: Variables,
+    /// Sessions that wait for it.
+    wanted: BTreeSet<Sid>,
+    started: Time,
+    /// When it was last asked for something.
+    pub(super) active: Time,
+    /// A list that is being read.
+    listing: Option<Rows>,
+    /// When it was last asked for one.
+    listed: Option<Time>,
+    /// It was started for a list only.
+    for_list: bool,
+}
+
+/// Pages of a list.
+#[derive(Debug)]
+struct Rows {
+    sessions: Vec<SessionInfo>,
+    pages: usize,
+    since: Duration,
+}
+
+/// How far an agent's process is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Run {
+    Down,
+    Launching,
+    Starting(SourceId),
+    Up(SourceId),
+    Leaving(SourceId),
+}
+
+/// One life of an agent's process.
+#[derive(Debug)]
+pub(super) struct Life {
+    pub(super) agent: Arc<str>,
+    pub(super) names: BTreeMap<Name, Sid>,
+}
+
+/// When an agent that is busy is looked at again.
+const SOON: Duration = Duration::from_secs(10);
+/// Pages that are read of a list; one that is longer is not complete.
+const PAGES: usize = 5;
+
+impl Agent {
+    pub(super) fn new(spec: AgentSpec) -> Self {
+        Self {
+            spec,
+            run: Run::Down,
+            can: None,
+            error: None,
+            hidden: false,
+            verified: false,
+            env: Variables::default(),
+            wanted: BTreeSet::new(),
+            started: Time::ZERO,
+            active: Time::ZERO,
+            listing: None,
+            listed: None,
+            for_list: false,
+        }
+    }
+
+    /// Whether sessions can be wanted of it.
+    pub(super) fn is_usable(&self) -> bool {
+        self.spec.enabled && !self.hidden && self.spec.launch.is_some()
+    }
+
+    /// Its process, while it is of use.
+    pub(super) const fn source(&self) -> Option<SourceId> {
+        match self.run {
+            Run::Starting(source) | Run::Up(source) => Some(source),
+            Run::Down | Run::Launching | Run::Leaving(_) => None,
+        }
+    }
+}
+
+impl Hub {
+    /// A session wants its agent.
+    pub(super) fn want(&mut self, now: Now, sid: Sid) {
+        let Some(session) = self.book.get(sid) else { return };
+        let id = Arc::clone(&session.home.agent);
+        if self.opening.contains_key(&sid) {
+            return;
+        }
+        let Some(agent) = self.agents.get_mut(&id).filter(|agent| !agent.hidden) else {
+            return self.book.not_opened(now, sid, unusable(Reason::AgentRemoved, &id, "is not there"));
+        };
+        if !agent.spec.enabled {
+            let next = format!("is switched off: agentline agent enable {id}");
+            return self.book.not_opened(now, sid, unusable(Reason::AgentDisabled, &id, &next));
+        }
+        if agent.spec.launch.is_none() {
+            return self.book.not_opened(now, sid, unusable(Reason::StartFailed, &id, "has no command"));
+        }
+        agent.active = now.mono;
+        agent.for_list = false;
+        if let Run::Up(source) = agent.run {
+            return self.open_at(now, source, sid);
+        }
+        agent.wanted.insert(sid);
+        self.launch(&id);
+    }
+
+    /// Starts an agent, unless it runs or is about to.
+    fn launch(&mut self, id: &Arc<str>) {
+        let stopping = self.stage != Stage::Serving;
+        let Some(agent) = self.agents.get_mut(id).filter(|agent| agent.run == Run::Down && !stopping) else {
+            return;
+        };
+        agent.run = Run::Launching;
+        let env = agent.env.clone();
+        self.errand(Errand::Launch { agent: Arc::clone(id), env }, Pending::Launch(Arc::clone(id)));
+    }
+
+    /// It is known how to start it.
+    pub(super) fn launched(&mut self, now: Now, id: &Arc<str>, spec: Result<Box<SpawnSpec>, String>) {
+        let Some(agent) = self.agents.get_mut(id).filter(|agent| agent.run == Run::Launching) else { return };
+        agent.run = Run::Down;
+        if !agent.spec.enabled || (agent.wanted.is_empty() && !agent.for_list) {
+            return;
+        }
+        let spec = match spec {
+            Ok(spec) => spec,
+            Err(why) => {
+                agent.error = Some(why.clone());
+                return self.give_up(
+                    now,
+                    id,
+                    &Stand::new(Status::Error, Some(Reason::StartFailed)).because("spawn", why),
+                );
+            }
+        };
+        let source = SourceId(self.lives_given + 1);
+        self.lives_given += 1;
+        (agent.run, agent.started) = (Run::Starting(source), now.mono);
+        let mut config = client::Config::new(Way::Spawn(spec));
+        config.info.clone_from(&self.config.info);
+        config.timeouts.initialize = Some(agent.spec.initialize.unwrap_or(self.config.timeouts.initialize));
+        let placed = self.sources.insert(now, source, Source::new(now, config));
+        debug_assert!(placed.is_ok(), "each number is given once");
+        self.lives.insert(source, Life { agent: Arc::clone(id), names: BTreeMap::new() });
+        self.out.tell(Event::Started(Arc::clone(id)));
+    }
+
+    /// It shook hands.
+    pub(super) fn up(&mut self, now: Now, source: SourceId, up: &Up) {
+        let Some(id) = self.lives.get(&source).map(|life| Arc::clone(&life.agent)) else { return };
+        let Some(agent) = self.agents.get_mut(&id).filter(|agent| agent.run == Run::Starting(source)) else {
+            return;
+        };
+        (agent.run, agent.can, agent.error) = (Run::Up(source), Some(up.can), None);
+        (agent.verified, agent.hidden, agent.active) = (true, false, now.mono);
+        for sid in std::mem::take(&mut agent.wanted) {
+            self.open_at(now, source, sid);
+        }
+        self.idle_at(now, &id);
+        self.list(now, &id);
+    }
+
+    /// Asks a process that is up to open a session.
+    fn open_at(&mut self, now: Now, source: SourceId, sid: Sid) {
+        let (Some(session), Some(life)) = (self.book.get(sid), self.lives.get_mut(&source)) else { return };
+        let can = self.agents.get(&life.agent).and_then(|agent| agent.can).unwrap_or_default();
+        let open = match &session.name {
+            None => Open::New,
+            Some(name) if can.load => Open::Load(name.clone()),
+            Some(name) if can.resume => Open::Resume(name.clone()),
+            Some(_) => {
+                let id = Arc::clone(&life.agent);
+                let stand = unusable(Reason::StartFailed, &id, "cannot continue a session of before");
+                return self.book.not_opened(now, sid, stand);
+            }
+        };
+        let setup = Box::new(SessionSetup::in_directory(&*session.home.cwd));
+        if let Open::Load(name) = &open {
+            // Its history is told before it is open.
+            life.names.insert(name.clone(), sid);
+            self.book.reread(sid);
+        }
+        self.opening.insert(sid, source);
+        if let Err(refused) = self.wish(now, source, Wish::Open(open, setup), Expects::Open(sid)) {
+            self.cannot_open(now, sid, start_failed("refused", refused.to_string()));
+        }
+    }
+
+    /// The agent has it. A model that was asked for is chosen before the first prompt.
+    pub(super) fn opened(&mut self, now: Now, source: SourceId, sid: Sid, name: Name, state: SessionState) {
+        let Some(life) = self.lives.get_mut(&source) else { return };
+        life.names.insert(name.clone(), sid);
+        let Some(model) = self.models.remove(&sid) else {
+            return self.enter(now, source, sid, name, state);
+        };
+        let set = state.request(&Word::Model(model)).map_err(|why| why.to_string()).and_then(|placed| {
+            let wish = Wish::Set { session: name.clone(), setting: setting(placed) };
+            let expects = Expects::Model(sid, name, Box::new(state));
+            self.wish(now, source, wish, expects).map_err(|why| why.to_string())
+        });
+        if let Err(why) = set {
+            self.cannot_open(now, sid, start_failed("usage", why));
+        }
+    }
+
+    /// It is open, and takes prompts from here on.
+    pub(super) fn enter(&mut self, now: Now, source: SourceId, sid: Sid, name: Name, state: SessionState) {
+        self.opening.remove(&sid);
+        let Some(life) = self.lives.get(&source) else { return };
+        let can = self.agents.get(&life.agent).and_then(|agent| agent.can).unwrap_or_default();
+        self.due.insert(sid);
+        if !self.book.opened(now, sid, source, name.clone(), can) {
+            if can.close {
+                let _ = self.wish(now, source, Wish::Close { session: name }, Expects::Nothing);
+            }
+            return;
+        }
+        self.states.insert(sid, state);
+        let (mine, others) = std::mem::take(&mut self.early)
+            .into_iter()
+            .partition(|(of, item)| *of == source && item.session == name);
+        self.early = others;
+        for (source, item) in mine {
+            self.news(now, source, &item);
+        }
+    }
+
+    /// A session could not be opened.
+    pub(super) fn cannot_open(&mut self, now: Now, sid: Sid, stand: Stand) {
+        self.opening.remove(&sid);
+        self.models.remove(&sid);
+        self.due.insert(sid);
+        self.book.not_opened(now, sid, stand);
+    }
+
+    /// The agent would not open it.
+    pub(super) fn refused_to_open(&mut self, now: Now, sid: Sid, trouble: &Trouble) {
+        let stand = if trouble.code == code::AUTH_REQUIRED {
+            let id = self.book.get(sid).map(|session| Arc::clone(&session.home.agent)).unwrap_or_default();
+            let text =
+                format!("{}: agentline login {id}, then agentline session retry {sid}", trouble.message);
+            Stand::new(Status::Error, Some(Reason::NeedsLogin)).because("needs_login", text)
+        } else {
+            start_failed("rpc", trouble.message.clone())
+        };
+        self.cannot_open(now, sid, stand);
+    }
+
+    /// A process told its last word.
+    pub(super) fn down(&mut self, now: Now, source: SourceId, closed: &Closed<String>) {
+        let Some(id) = self.lives.get(&source).map(|life| Arc::clone(&life.agent)) else { return };
+        let (kind, text) = why(closed);
+        self.out.tell(Event::Ended(Arc::clone(&id), text.clone()));
+        let Some(agent) = self.agents.get_mut(&id) else { return };
+        let starting = agent.run == Run::Starting(source);
+        let limit = agent.spec.initialize.unwrap_or(self.config.timeouts.initialize);
+        let timed_out = starting && now.mono.since(agent.started) >= limit;
+        if agent.run == Run::Leaving(source) {
+            return;
+        }
+        agent.run = Run::Leaving(source);
+        agent.error = Some(text.clone());
+        if starting && !timed_out && !agent.verified && agent.spec.origin == "registry" {
+            agent.hidden = true;
+        }
+        let text = if timed_out {
+            format!("{text}; a slow start is no broken agent: agentline agent set {id} --init-timeout 30s")
+        } else {
+            text
+        };
+        self.fail_openings(now, source, &start_failed(kind, text.clone()));
+        if starting {
+            self.give_up(now, &id, &start_failed(kind, text));
+        } else {
+            let exited = Stand::new(Status::Error, Some(Reason::AgentExited)).because(kind, text);
+            self.book.down(now, source, &exited);
+        }
+    }
+
+    /// A process is gone. Whoever waited for that has it started again.
+    pub(super) fn ended(&mut self, now: Now, source: SourceId) {
+        let Some(life) = self.lives.remove(&source) else { return };
+        self.early.retain(|(of, _)| *of != source);
+        let gone: Vec<Sid> = life.names.into_values().collect();
+        for sid in gone {
+            if self.book.get(sid).is_none_or(|session| session.child().is_none()) {
+                self.states.remove(&sid);
+            }
+        }
+        self.expects.retain(|_, (of, _)| *of != source);
+        let Some(agent) = self.agents.get_mut(&life.agent) else { return };
+        if matches!(agent.run, Run::Leaving(of) | Run::Starting(of) | Run::Up(of) if of == source) {
+            agent.run = Run::Down;
+            agent.listing = None;
+        }
+        let wanted = std::mem::take(&mut agent.wanted);
+        for sid in wanted {
+            self.want(now, sid);
+        }
+    }
+
+    /// All who wait for an agent hear that it will not come.
+    fn give_up(&mut self, now: Now, id: &Arc<str>, stand: &Stand) {
+        let Some(agent) = self.agents.get_mut(id) else { return };
+        agent.for_list = false;
+        for sid in std::mem::take(&mut agent.wanted) {
+            self.cannot_open(now, sid, stand.clone());
+        }
+    }
+
+    fn fail_openings(&mut self, now: Now, source: SourceId, stand: &Stand) {
+        let there = self.opening.iter().filter(|(_, of)| **of == source).map(|(sid, _)| *sid);
+        for sid in there.collect::<Vec<_>>() {
+            self.cannot_open(now, sid, stand.clone());
+        }
+    }
+
+    /// Ends an agent's process. Its sessions stand as that says, if something was going on.
+    pub(super) fn dismiss(&mut self, now: Now, id: &Arc<str>, stand: &Stand) {
+        let Some(agent) = self.agents.get_mut(id) else { return };
+        let run = agent.run;
+        match run {
+            Run::Starting(source) | Run::Up(source) => {
+                agent.run = Run::Leaving(source);
+                self.fail_openings(now, source, &broken_off(stand));
+                self.book.down(now, source, stand);
+                // A source that is gone has nothing to leave.
+                let _ = self.wish(now, source, Wish::Leave, Expects::Nothing);
+            }
+            Run::Launching => agent.run = Run::Down,
+            Run::Down | Run::Leaving(_) => {}
+        }
+        if stand.reason.is_some() {
+            self.give_up(now, id, &broken_off(stand));
+        }
+    }
+
+    /// A process goes on with a turn that was given up, and has nothing else to do.
+    pub(super) fn replace(&mut self, now: Now, source: SourceId) {
+        if let Some(id) = self.lives.get(&source).map(|life| Arc::clone(&life.agent)) {
+            self.dismiss(now, &id, &Stand::default());
+        }
+    }
+
+    /// The agents are others.
+    pub(super) fn sync(&mut self, now: Now, specs: Vec<AgentSpec>) {
+        let mut seen = BTreeSet::new();
+        for spec in specs {
+            if !seen.insert(Arc::clone(&spec.id)) {
+                continue;
+            }
+            let Some(agent) = self.agents.get_mut(&spec.id) else {
+                self.agents.insert(Arc::clone(&spec.id), Agent::new(spec));
+                continue;
+            };
+            let (was, id) = (std::mem::replace(&mut agent.spec, spec), Arc::clone(&agent.spec.id));
+            agent.hidden &= was == agent.spec;
+            let stand = if was.launch != agent.spec.launch {
+                (agent.verified, agent.can, agent.listed) = (false, None, None);
+                Reason::AgentChanged
+            } else if was.enabled && !agent.spec.enabled {
+                Reason::AgentDisabled
+            } else {
+                continue;
+            };
+            self.dismiss(now, &id, &Stand::new(Status::Cancelled, Some(stand)));
+        }
+        let gone = self.agents.keys().filter(|id| !seen.contains(*id)).cloned();
+        for id in gone.collect::<Vec<_>>() {
+            self.dismiss(now, &id, &Stand::new(Status::Cancelled, Some(Reason::AgentRemoved)));
+            self.agents.remove(&id);
+        }
+    }
+
+    /// Switched on or off.
+    pub(super) fn switched(&mut self, now: Now, id: &str, on: bool) {
+        let specs = self.agents.values().map(|agent| agent.spec.clone());
+        let specs = specs.map(|spec| if *spec.id == *id { AgentSpec { enabled: on, ..spec } } else { spec });
+        self.sync(now, specs.collect());
+    }
+
+    /// Looks again whether an agent has something to do, when it could have had nothing for long enough.
+    fn idle_at(&mut self, now: Now, id: &Arc<str>) {
+        let Some(agent) = self.agents.get(id) else { return };
+        // Something that is under way keeps it, and is no activity: it is looked again soon.
+        let at = (agent.active + self.config.timeouts.idle).max(now.mono + SOON);
+        self.clocks.insert((at, Clock::Idle(Arc::clone(id))));
+    }
+
+    /// The clock of an idle agent.
+    pub(super) fn idle(&mut self, now: Now, id: &Arc<str>) {
+        let Some(agent) = self.agents.get_mut(id) else { return };
+        let Run::Up(source) = agent.run else { return };
+        if self.book.is_at_work(source) {
+            agent.active = now.mono;
+        }
+        let busy = agent.listing.is_some() || self.opening.values().any(|of| *of == source);
+        if busy || now.mono.since(agent.active) < self.config.timeouts.idle {
+            return self.idle_at(now, id);
+        }
+        self.dismiss(now, id, &Stand::default());
+    }
+
+    /// Asks an agent that is up for its sessions.
+    pub(super) fn list(&mut self, now: Now, id: &Arc<str>) {
+        let Some(agent) = self.agents.get_mut(id) else { return };
+        let Run::Up(source) = agent.run else { return };
+        if agent.listing.is_some() || !agent.can.is_some_and(|can| can.list) {
+            return self.close_if_for_list(now, id);
+        }
+        agent.listing = Some(Rows { sessions: Vec::new(), pages: 0, since: now.unix });
+        agent.listed = Some(now.mono);
+        self.list_page(now, id, source, None);
+    }
+
+    fn list_page(&mut self, now: Now, id: &Arc<str>, source: SourceId, cursor: Option<String>) {
+        let wish = Wish::List { cwd: None, cursor };
+        if self.wish(now, source, wish, Expects::List(Arc::clone(id))).is_err() {
+            self.list_over(now, id, false);
+        }
+    }
+
+    /// One page, or the reason why there is none.
+    pub(super) fn page(&mut self, now: Now, source: SourceId, id: &Arc<str>, page: Option<SessionList>) {
+        let Some(rows) = self.agents.get_mut(id).and_then(|agent| agent.listing.as_mut()) else { return };
+        let Some(page) = page else { return self.list_over(now, id, false) };
+        rows.pages += 1;
+        rows.sessions.extend(page.sessions);
+        match page.next_cursor {
+            Some(cursor) if rows.pages < PAGES => self.list_page(now, id, source, Some(cursor)),
+            more => self.list_over(now, id, more.is_none()),
+        }
+    }
+
+    fn list_over(&mut self, now: Now, id: &Arc<str>, complete: bool) {
+        let Some(agent) = self.agents.get_mut(id) else { return };
+        let (rows, can) = (agent.listing.take(), agent.can.unwrap_or_default());
+        if let Some(Rows { sessions, since, pages }) = rows.filter(|rows| rows.pages > 0) {
+            let complete = complete && pages <= PAGES;
+            let listing = Listing { agent: Arc::clone(id), can, sessions, complete, since };
+            let watch = &self.watch;
+            self.book.listed(now, listing, |sid| watch.has(sid));
+        }
+        self.close_if_for_list(now, id);
+        self.list_later(now, id);
+    }
+
+    /// A process that was started for a list has no other use.
+    fn close_if_for_list(&mut self, now: Now, id: &Arc<str>) {
+        if self.agents.get(id).is_some_and(|agent| agent.for_list) {
+            self.dismiss(now, id, &Stand::default());
+        }
+    }
+
+    /// The next list, while somebody wants to know.
+    pub(super) fn list_later(&mut self, now: Now, id: &Arc<str>) {
+        let Some(agent) = self.agents.get(id).filter(|agent| agent.is_usable()) else { return };
+        if !self.is_looked_at(now) {
+            return;
+        }
+        let every = match agent.run {
+            Run::Up(_) | Run::Starting(_) => self.config.timeouts.list,
+            Run::Down | Run::Launching | Run::Leaving(_) => self.config.timeouts.list_start,
+        };
+        match agent.listed.map(|at| at + every).filter(|at| *at > now.mono) {
+            Some(at) => drop(self.clocks.insert((at, Clock::List(Arc::clone(id))))),
+            None => self.list_due(now, id),
+        }
+    }
+
+    /// The clock of a list.
+    pub(super) fn list_due(&mut self, now: Now, id: &Arc<str>) {
+        let looked = self.is_looked_at(now);
+        let Some(agent) = self.agents.get_mut(id).filter(|agent| looked && agent.is_usable()) else { return };
+        let launches = self.config.eager && agent.run == Run::Down && agent.can.is_none_or(|can| can.list);
+        match agent.run {
+            Run::Up(_) if agent.listed.is_none_or(|at| at + self.config.timeouts.list <= now.mono) => {
+                self.list(now, id);
+            }
+            Run::Down if launches => {
+                (agent.for_list, agent.listed) = (true, Some(now.mono));
+                self.launch(id);
+            }
+            Run::Down | Run::Launching | Run::Starting(_) | Run::Up(_) | Run::Leaving(_) => {}
+        }
+    }
+
+    /// Whether lists are kept up to date.
+    fn is_looked_at(&self, now: Now) -> bool {
+        let looked = self.looked.is_some_and(|at| now.mono.since(at) < self.config.timeouts.looked);
+        self.config.eager || self.watch.has_all() || looked
+    }
+}
+
+/// Where a setting has its place.
+pub(super) fn setting(placed: Placed) -> Setting {
+    match placed {
+        Placed::Option(option, value) => Setting::Option(option, value),
+        Placed::Mode(mode) => Setting::Mode(mode),
+        Placed::Model(model) => Setting::Model(model),
+    }
+}
+
+fn start_failed(kind: &str, why: impl Into<String>) -> Stand {
+    Stand::new(Status::Error, Some(Reason::StartFailed)).because(kind, why)
+}
+
+fn unusable(reason: Reason, id: &str, why: &str) -> Stand {
+    Stand::new(Status::Error, Some(reason)).because("unavailable", format!("{id} {why}"))
+}
+
+/// What was being opened when we ended the agent ourselves.
+fn broken_off(stand: &Stand) -> Stand {
+    let reason = stand.reason.unwrap_or(Reason::StartFailed);
+    Stand::new(Status::Error, Some(reason)).because("cancelled", "the agent was stopped meanwhile")
+}
+
+/// How a connection ended: the kind, and for people.
+fn why(closed: &Closed<String>) -> (&'static str, String) {
+    let (kind, mut text) = match &closed.cause {
+        Cause::Left => ("cancelled", "we stopped it".to_owned()),
+        Cause::Gone => match closed.obituary.exit {
+            Some(Exit::Code(code)) => ("exited", format!("the agent exited with code {code}")),
+            Some(Exit::Signal(signal)) => ("signalled", format!("signal {signal} ended the agent")),
+            Some(Exit::Unknown) | None => ("exited", "the agent is gone".to_owned()),
+        },
+        Cause::Failed(error) => ("spawn", format!("the agent cannot be started: {error}")),
+        Cause::Fault(fault) => ("protocol", fault.clone()),
+    };
+    if let Some(last) = closed.obituary.stderr_tail.lines().rev().find(|line| !line.trim().is_empty()) {
+        text = format!("{text}; it said: {}", super::show::line(last, 200));
+    }
+    (kind, text)
+}

@@ -1,0 +1,560 @@
+//! The machine: routes what is heard, performs what the book says, and keeps the clocks. No rule of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::agents::{Agent, Life};
+use super::api::{Call, HubProblem, Reason, Status, Who};
+use super::book::{ApprovalId, Book, Do, Sid, SourceId, Stand, Taken};
+use super::config::{Command, Config, Errand, Event, Found, Stored};
+use super::shelf::Shelf;
+use super::show;
+use super::watch::Watch;
+use crate::acp::session::SessionState;
+use crate::control::{ErrorTag, Failure, Key, Server, server};
+use crate::machine::{
+    Deadline, Heard, Ids, Input, LinkId, Machine, Now, OpenError, Output, Outputs, Refused, Tag, Time,
+    soonest,
+};
+use crate::nest::{Nest, Told as Nested};
+use crate::session::{Done, Item, Name, News, Source, Told, TurnId, Wish};
+
+/// The hub of a machine. Its page is the [module's](super).
+#[derive(Debug)]
+pub struct Hub {
+    pub(super) sources: Nest<SourceId, Source>,
+    pub(super) control: Nest<(), Server>,
+    pub(super) book: Book,
+    pub(super) agents: BTreeMap<Arc<str>, Agent>,
+    /// The lives of agents' processes, and what they call their sessions.
+    pub(super) lives: BTreeMap<SourceId, Life>,
+    pub(super) lives_given: u32,
+    /// Sessions that are being opened, and where.
+    pub(super) opening: BTreeMap<Sid, SourceId>,
+    /// Models to choose before the first prompt.
+    pub(super) models: BTreeMap<Sid, String>,
+    /// What can be chosen in sessions that are open.
+    pub(super) states: BTreeMap<Sid, SessionState>,
+    /// What the answers of sources are for.
+    pub(super) expects: BTreeMap<Tag, (SourceId, Expects)>,
+    /// What the answers of the outside are for.
+    errands: BTreeMap<Tag, Pending>,
+    /// Clients that wait for a session to be open.
+    pub(super) starts: BTreeMap<Sid, Vec<Start>>,
+    /// Sessions of which that may have changed.
+    pub(super) due: BTreeSet<Sid>,
+    /// Prompts that were not sent in this step.
+    pub(super) unsent: BTreeSet<TurnId>,
+    /// Clients that wait for a session to be over with.
+    pub(super) waits: BTreeMap<Key, Wait>,
+    /// Programs that ask.
+    pub(super) programs: BTreeMap<Key, ApprovalId>,
+    pub(super) watch: Watch,
+    /// News of a session whose name is not known yet.
+    pub(super) early: Vec<(SourceId, Item)>,
+    /// When somebody listed sessions last.
+    pub(super) looked: Option<Time>,
+    shelf: Shelf,
+    pub(super) clocks: BTreeSet<(Time, Clock)>,
+    /// Processes of ours.
+    pids: BTreeMap<LinkId, u32>,
+    pub(super) problems: BTreeMap<String, HubProblem>,
+    pub(super) stage: Stage,
+    pub(super) started: Now,
+    tags: u64,
+    ids: Ids,
+    pub(super) config: Config,
+    pub(super) out: Outputs<Event>,
+}
+
+/// How far a hub is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Stage {
+    Serving,
+    /// It leaves when no turn runs.
+    Draining,
+    Leaving(Option<OpenError>),
+    Ended,
+}
+
+/// What the answer of a source is for.
+#[derive(Debug)]
+pub(super) enum Expects {
+    Open(Sid),
+    Model(Sid, Name, Box<SessionState>),
+    Set(Key, Sid),
+    List(Arc<str>),
+    Nothing,
+}
+
+/// What the answer of the outside is for.
+#[derive(Debug)]
+pub(super) enum Pending {
+    /// Who asks that.
+    Who(Key, Box<Call>),
+    /// Whether the folder of a new session exists.
+    Folder(Key, Box<(super::api::SessionNew, Who)>),
+    Launch(Arc<str>),
+    Discover(Key),
+    Enable(Key, String, bool),
+}
+
+/// A client that waits for a session to be open.
+#[derive(Debug)]
+pub(super) struct Start {
+    pub(super) key: Key,
+    pub(super) wants: Wants,
+}
+
+/// What it is told then.
+#[derive(Debug)]
+pub(super) enum Wants {
+    Prompt(Option<Taken>),
+    Session,
+    Messages(Option<usize>),
+}
+
+/// A client that waits for a session to be over with.
+#[derive(Debug)]
+pub(super) struct Wait {
+    pub(super) sid: Sid,
+    pub(super) through: bool,
+}
+
+/// What has a time.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Clock {
+    /// Those who wait for the start of a session.
+    Start(Sid, Key),
+    /// A wait is over.
+    Wait(Key),
+    Idle(Arc<str>),
+    List(Arc<str>),
+    Store,
+}
+
+/// News of sessions whose name is not known yet.
+const EARLY: usize = 100;
+/// Tags are counted from there: prompts have numbers below, and to a source both are one space.
+const TAGS: u64 = 1 << 48;
+
+impl Machine for Hub {
+    type Config = Config;
+    type Command = Command;
+    type Event = Event;
+
+    fn new(now: Now, mut config: Config) -> Self {
+        let Stored { counters, records, prompts, problems } = std::mem::take(&mut config.stored);
+        let agents = config.agents.iter().map(|spec| (Arc::clone(&spec.id), Agent::new(spec.clone())));
+        let mut hub = Self {
+            sources: Nest::default(),
+            control: Nest::of((), Server::new(now, config.control.clone())),
+            book: Book::new(counters),
+            agents: agents.collect(),
+            lives: BTreeMap::new(),
+            lives_given: 0,
+            opening: BTreeMap::new(),
+            models: BTreeMap::new(),
+            states: BTreeMap::new(),
+            expects: BTreeMap::new(),
+            errands: BTreeMap::new(),
+            starts: BTreeMap::new(),
+            due: BTreeSet::new(),
+            unsent: BTreeSet::new(),
+            waits: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            watch: Watch::default(),
+            early: Vec::new(),
+            looked: None,
+            shelf: Shelf::new(config.state.clone(), counters),
+            clocks: BTreeSet::new(),
+            pids: BTreeMap::new(),
+            problems: BTreeMap::new(),
+            stage: Stage::Serving,
+            started: now,
+            tags: TAGS,
+            ids: Ids::default(),
+            config,
+            out: Outputs::default(),
+        };
+        hub.take_up(now, records, prompts);
+        for problem in problems {
+            hub.problem(now, problem);
+        }
+        for id in hub.agents.keys().cloned().collect::<Vec<_>>() {
+            hub.list_later(now, &id);
+        }
+        hub.settle(now);
+        hub
+    }
+
+    fn handle(&mut self, now: Now, input: Input<'_>) {
+        if self.stage == Stage::Ended {
+            return;
+        }
+        match input {
+            Input::Link(link, heard) => self.heard(now, link, heard),
+            Input::StoreFailed(id, errno) => self.store_failed(now, id, errno),
+            // Whoever is slow is a watcher, and is told what it missed.
+            Input::Tick | Input::Hold(_) => {}
+        }
+        self.sources.tick(now);
+        self.control.tick(now);
+        self.book.tick(now);
+        while let Some((at, clock)) = self.clocks.first().cloned()
+            && at <= now.mono
+        {
+            self.clocks.pop_first();
+            self.rings(now, clock);
+        }
+        self.settle(now);
+    }
+
+    fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+        if self.stage == Stage::Ended {
+            return Err(Refused::Closed);
+        }
+        match command {
+            Command::Done(tag, found) => {
+                let pending = self.errands.remove(&tag).ok_or(Refused::Unknown)?;
+                self.found(now, pending, found);
+            }
+            Command::Agents(specs) => self.sync(now, specs),
+            Command::Stop => {
+                if !matches!(self.stage, Stage::Serving | Stage::Draining) {
+                    return Err(Refused::Closed);
+                }
+                self.stop(now);
+            }
+        }
+        self.settle(now);
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Option<Output<Event>> {
+        self.out.pop()
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        let clock = self.clocks.first().map(|(at, clock)| {
+            let name = match clock {
+                Clock::Start(..) => "answer a slow start",
+                Clock::Wait(_) => "end a wait",
+                Clock::Idle(_) => "close an idle agent",
+                Clock::List(_) => "list sessions",
+                Clock::Store => "store again",
+            };
+            (*at, name)
+        });
+        let links = soonest(self.sources.deadline(), self.control.deadline());
+        soonest(soonest(self.book.deadline(), clock), links)
+    }
+}
+
+impl Hub {
+    /// The book, to be looked at.
+    #[must_use]
+    pub const fn book(&self) -> &Book {
+        &self.book
+    }
+
+    /// Whether that process is there.
+    #[must_use]
+    pub fn is_live(&self, source: SourceId) -> bool {
+        self.sources.get(&source).is_some()
+    }
+
+    fn take_up(
+        &mut self,
+        now: Now,
+        records: Vec<super::book::Record>,
+        prompts: Vec<(Sid, TurnId, super::book::Prompt)>,
+    ) {
+        let mut of: BTreeMap<Sid, Vec<(TurnId, Arc<super::book::Prompt>)>> = BTreeMap::new();
+        for (sid, turn, prompt) in prompts {
+            of.entry(sid).or_default().push((turn, Arc::new(prompt)));
+        }
+        for record in records {
+            let mut mine = of.remove(&record.session).unwrap_or_default();
+            mine.sort_by_key(|(turn, _)| *turn);
+            self.book.take_up(now, record, mine);
+        }
+    }
+
+    fn heard(&mut self, now: Now, link: LinkId, heard: Heard<'_>) {
+        if self.sources.handle(now, link, heard) {
+            match heard {
+                Heard::Opened(peer) => drop(peer.pid.map(|pid| self.pids.insert(link, pid))),
+                Heard::Exited(_) => drop(self.pids.remove(&link)),
+                Heard::OpenFailed(_)
+                | Heard::Bytes(_)
+                | Heard::Eof
+                | Heard::Stderr(_)
+                | Heard::Written
+                | Heard::WriteFailed
+                | Heard::Group(_) => {}
+            }
+        } else {
+            self.control.handle(now, link, heard);
+        }
+    }
+
+    /// Whether a process is one of ours, and so an agent's.
+    pub(super) fn is_ours(&self, pid: u32) -> bool {
+        self.pids.values().any(|of| *of == pid)
+    }
+
+    pub(super) fn errand(&mut self, errand: Errand, pending: Pending) {
+        self.tags += 1;
+        self.errands.insert(Tag(self.tags), pending);
+        self.out.tell(Event::Errand(Tag(self.tags), errand));
+    }
+
+    pub(super) fn wish(
+        &mut self,
+        now: Now,
+        source: SourceId,
+        wish: Wish,
+        expects: Expects,
+    ) -> Result<(), Refused> {
+        self.tags += 1;
+        let tag = Tag(self.tags);
+        self.sources.command(now, &source, (tag, wish))?;
+        if !matches!(expects, Expects::Nothing) {
+            self.expects.insert(tag, (source, expects));
+        }
+        Ok(())
+    }
+
+    /// What was found out is used.
+    fn found(&mut self, now: Now, pending: Pending, found: Found) {
+        match (pending, found) {
+            (Pending::Launch(id), Found::Launch(spec)) => self.launched(now, &id, spec),
+            (Pending::Who(key, call), Found::Who(caller)) => self.known(now, key, *call, &caller),
+            (Pending::Folder(key, new), Found::Folder(exists)) => self.folder(now, key, *new, exists),
+            (Pending::Discover(key), Found::Agents(specs, problems)) => {
+                self.sync(now, specs);
+                self.list_agents(now, key, problems);
+            }
+            (Pending::Enable(key, id, on), Found::Enabled(changed)) => {
+                self.enabled(now, key, &id, on, changed);
+            }
+            // An answer to another question: as if nothing had been found.
+            (Pending::Launch(id), _) => self.launched(now, &id, Err("it was not found out how".to_owned())),
+            (Pending::Who(key, _) | Pending::Folder(key, _) | Pending::Discover(key), _)
+            | (Pending::Enable(key, ..), _) => {
+                self.fail(now, key, Failure::new(ErrorTag::Internal, "it could not be found out"));
+            }
+        }
+    }
+
+    /// The end of every step.
+    fn settle(&mut self, now: Now) {
+        loop {
+            // First what follows from the last event: a fact stands before the news that came after it.
+            if let Some(what) = self.book.poll() {
+                self.perform(now, what);
+            } else if let Some(sid) = self.due.pop_first() {
+                self.answer_starts(now, sid);
+            } else if let Some(((), told)) = self.control.next(&mut self.ids, &mut self.out) {
+                self.control_told(now, told);
+            } else if let Some((source, told)) = self.sources.next(&mut self.ids, &mut self.out) {
+                match told {
+                    Nested::Event(told) => self.told(now, source, told),
+                    Nested::Ended => self.ended(now, source),
+                }
+            } else if !self.moves_on(now) {
+                break;
+            }
+        }
+        self.unsent.clear();
+    }
+
+    fn control_told(&mut self, now: Now, told: Nested<server::Event>) {
+        match told {
+            Nested::Event(server::Event::Requested(key, request)) => self.asked(now, key, &request),
+            Nested::Event(server::Event::CaughtUp(key, _)) => self.show_again(now, key),
+            Nested::Event(server::Event::Abandoned(key)) => self.forget(now, key),
+            Nested::Event(server::Event::Listening) => self.out.tell(Event::Listening),
+            Nested::Event(server::Event::Closed(failed)) => {
+                if !matches!(self.stage, Stage::Leaving(_)) {
+                    self.stop(now);
+                }
+                if let Stage::Leaving(why) = &mut self.stage {
+                    *why = why.or(failed);
+                }
+            }
+            Nested::Ended => {}
+        }
+    }
+
+    /// The stages of the end. Whether there is something to do after it.
+    fn moves_on(&mut self, now: Now) -> bool {
+        match self.stage {
+            Stage::Draining if !self.book.sessions().any(|(_, session)| session.running().is_some()) => {
+                self.stop(now);
+                true
+            }
+            Stage::Leaving(why) if self.control.is_empty() && self.sources.is_empty() => {
+                self.stage = Stage::Ended;
+                self.clocks.clear();
+                self.shelf.retry(&self.book, &mut self.ids, &mut self.out);
+                self.out.tell(Event::Closed(why));
+                self.out.end();
+                false
+            }
+            Stage::Serving | Stage::Draining | Stage::Leaving(_) | Stage::Ended => false,
+        }
+    }
+
+    /// Turns end, agents leave, streams end. What waits stays on disk.
+    pub(super) fn stop(&mut self, now: Now) {
+        self.stage = Stage::Leaving(None);
+        let stand = Stand::new(Status::Cancelled, Some(Reason::HubStopped));
+        for id in self.agents.keys().cloned().collect::<Vec<_>>() {
+            self.dismiss(now, &id, &stand);
+        }
+        while let Some(what) = self.book.poll() {
+            self.perform(now, what);
+        }
+        // Refused when it is leaving by itself.
+        let _ = self.control.command(now, &(), server::Command::Shutdown("hub_stopping".to_owned()));
+    }
+
+    pub(super) fn perform(&mut self, now: Now, what: Do) {
+        match what {
+            Do::Open(sid) => self.want(now, sid),
+            Do::Wish(source, sid, wish) => self.perform_wish(now, source, sid, wish),
+            // Refused when the question is over by itself.
+            Do::Answer(source, wish) => drop(self.wish(now, source, wish, Expects::Nothing)),
+            Do::Replace(source) => self.replace(now, source),
+            Do::Keep(kept) => self.shelf.keep(kept, &self.book, &mut self.ids, &mut self.out),
+            Do::Tell(sid, fact) => self.fact(now, sid, &fact),
+        }
+    }
+
+    fn perform_wish(&mut self, now: Now, source: SourceId, sid: Sid, wish: Wish) {
+        let prompt = if let Wish::Prompt { turn, .. } = wish { Some(turn) } else { None };
+        let done = self.wish(now, source, wish, Expects::Nothing);
+        if let (Some(turn), Err(refused)) = (prompt, done) {
+            self.book.refused(now, sid, turn, refused);
+        }
+    }
+
+    fn told(&mut self, now: Now, source: SourceId, told: Told) {
+        match told {
+            Told::Up(up) => self.up(now, source, &up),
+            Told::News(item) => self.news(now, source, &item),
+            Told::Done(tag, done) => self.done(now, source, tag, *done),
+            Told::Noted(noted) => {
+                if let Some(life) = self.lives.get(&source) {
+                    self.out.tell(Event::Noted(Arc::clone(&life.agent), noted));
+                }
+            }
+            Told::Hello(_) | Told::Other(_) => {}
+            Told::Down(closed) => self.down(now, source, &closed),
+        }
+    }
+
+    pub(super) fn news(&mut self, now: Now, source: SourceId, item: &Item) {
+        let Some(life) = self.lives.get(&source) else { return };
+        let Some(&sid) = life.names.get(&item.session) else {
+            return self.unknown(now, source, item);
+        };
+        if let News::Options(options) = &item.news
+            && let Some(state) = self.states.get_mut(&sid)
+        {
+            state.config_options = Some(options.clone());
+        }
+        if self.book.news(now, sid, source, item) {
+            // What the book makes of it comes first.
+            while let Some(what) = self.book.poll() {
+                self.perform(now, what);
+            }
+            self.show(now, sid, item);
+        }
+    }
+
+    /// News of a name that nobody knows: of a session that is being opened, or one of the agent's own.
+    fn unknown(&mut self, now: Now, source: SourceId, item: &Item) {
+        if let News::Asked(asked) = &item.news {
+            let agent = self.lives.get(&source).map(|life| Arc::clone(&life.agent)).unwrap_or_default();
+            return self.book.ask_beside(now, source, agent, (**asked).clone());
+        }
+        let opens = self.opening.values().any(|of| *of == source);
+        if opens && self.early.len() < EARLY {
+            self.early.push((source, item.clone()));
+        }
+    }
+
+    fn done(&mut self, now: Now, source: SourceId, tag: Tag, done: Result<Done, crate::session::Trouble>) {
+        let Some((_, expects)) = self.expects.remove(&tag) else { return };
+        match (expects, done) {
+            (Expects::Open(sid), Ok(Done::Opened(name, state))) => {
+                self.opened(now, source, sid, name, *state);
+            }
+            (Expects::Open(sid), Err(trouble)) => self.refused_to_open(now, sid, &trouble),
+            (Expects::Model(sid, name, state), Ok(_)) => self.enter(now, source, sid, name, *state),
+            (Expects::Model(sid, ..), Err(trouble)) => self.refused_to_open(now, sid, &trouble),
+            (Expects::Set(key, sid), done) => self.was_set(now, source, key, sid, done),
+            (Expects::List(id), Ok(Done::Listed(page))) => self.page(now, source, &id, Some(*page)),
+            (Expects::List(id), _) => self.page(now, source, &id, None),
+            (Expects::Open(_) | Expects::Nothing, _) => {}
+        }
+    }
+
+    fn rings(&mut self, now: Now, clock: Clock) {
+        match clock {
+            Clock::Start(sid, key) => self.slow_start(now, sid, key),
+            Clock::Wait(key) => self.wait_over(now, key),
+            Clock::Idle(id) => self.idle(now, &id),
+            Clock::List(id) => self.list_due(now, &id),
+            Clock::Store => {
+                self.problems.remove(NOT_STORED);
+                self.shelf.retry(&self.book, &mut self.ids, &mut self.out);
+            }
+        }
+    }
+
+    fn store_failed(&mut self, now: Now, id: crate::machine::StoreId, errno: i32) {
+        if self.shelf.store_failed(id) && !self.problems.contains_key(NOT_STORED) {
+            self.clocks.insert((now.mono + self.config.timeouts.store, Clock::Store));
+            let problem = HubProblem {
+                id: NOT_STORED.to_owned(),
+                since: String::new(),
+                text: format!("what has to survive a restart cannot be written: system error {errno}"),
+                next: Some("make room on the disk; it is tried again every 30 s".to_owned()),
+            };
+            self.problem(now, problem);
+        }
+    }
+
+    pub(super) fn problem(&mut self, now: Now, problem: HubProblem) {
+        if self.problems.len() < PROBLEMS {
+            let since = if problem.since.is_empty() { show::time(now.unix) } else { problem.since };
+            self.problems.insert(problem.id.clone(), HubProblem { since, ..problem });
+        }
+    }
+
+    /// Whether what has to survive cannot be written.
+    pub(super) fn is_forgetful(&self) -> bool {
+        !self.shelf.is_well()
+    }
+
+    pub(super) fn is_unsent(&self, turn: TurnId) -> bool {
+        self.unsent.contains(&turn)
+    }
+
+    pub(super) fn clients(&self) -> usize {
+        self.control.get(&()).map_or(0, Server::connections)
+    }
+
+    pub(super) fn peer(&self, key: Key) -> crate::machine::Peer {
+        self.control.get(&()).map_or_else(Default::default, |server| server.peer(key))
+    }
+}
+
+/// The problem of a disk that takes nothing.
+const NOT_STORED: &str = "not_stored";
+/// Problems that are kept.
+const PROBLEMS: usize = 100;

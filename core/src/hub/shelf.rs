@@ -1,0 +1,195 @@
+//! The files of a hub: one small one for each session, one for each prompt that waits or can be tried again.
+//!
+//! No name of a file holds a word of a peer. A file of a later version is left alone; a damaged one is named, and put
+//! aside by whoever reads it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::api::HubProblem;
+use super::book::{Book, Counters, Kept, Prompt, Record, Sid};
+use super::config::Stored;
+use crate::machine::{Change, Ids, Outputs, Store, StoreId};
+use crate::session::TurnId;
+
+/// Where each file goes, and which could not be written.
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    folder: Option<PathBuf>,
+    ids: BTreeMap<File, StoreId>,
+    files: BTreeMap<StoreId, File>,
+    failed: BTreeSet<File>,
+    /// The words of prompts that could not be written.
+    unsaved: BTreeMap<(Sid, TurnId), Arc<Prompt>>,
+    counters: Counters,
+}
+
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum File {
+    Counters,
+    Session(Sid),
+    Prompt(Sid, TurnId),
+}
+
+/// What stands in the file of a prompt.
+#[derive(Serialize, Deserialize)]
+struct PromptFile {
+    version: u32,
+    prompt: Prompt,
+}
+
+/// The version of a prompt's file.
+const VERSION: u32 = 1;
+/// The folder of sessions, the folder of prompts, and the file of numbers.
+const SESSIONS: &str = "sessions";
+const QUEUE: &str = "queue";
+const COUNTERS: &str = "counters.json";
+
+impl Shelf {
+    pub(super) fn new(folder: Option<PathBuf>, counters: Counters) -> Self {
+        Self { folder, counters, ..Self::default() }
+    }
+
+    /// Whether the disk took what it was given last.
+    pub(super) fn is_well(&self) -> bool {
+        self.failed.is_empty()
+    }
+
+    /// Writes what the book wants kept.
+    pub(super) fn keep<E>(&mut self, kept: Kept, book: &Book, ids: &mut Ids, out: &mut Outputs<E>) {
+        let file = match kept {
+            Kept::Counters(counters) => {
+                self.counters = counters;
+                File::Counters
+            }
+            Kept::Session(sid) | Kept::Gone(sid) => File::Session(sid),
+            Kept::Prompt(sid, turn, prompt) => {
+                self.unsaved.insert((sid, turn), prompt);
+                File::Prompt(sid, turn)
+            }
+            Kept::NoPrompt(sid, turn) => {
+                self.unsaved.remove(&(sid, turn));
+                File::Prompt(sid, turn)
+            }
+        };
+        self.write(file, book, ids, out);
+    }
+
+    /// Tries again what could not be written.
+    pub(super) fn retry<E>(&mut self, book: &Book, ids: &mut Ids, out: &mut Outputs<E>) {
+        for file in std::mem::take(&mut self.failed) {
+            self.write(file, book, ids, out);
+        }
+    }
+
+    /// A file could not be written; `false`: it is none of these.
+    pub(super) fn store_failed(&mut self, id: StoreId) -> bool {
+        let file = self.files.get(&id).copied();
+        self.failed.extend(file);
+        file.is_some()
+    }
+
+    fn write<E>(&mut self, file: File, book: &Book, ids: &mut Ids, out: &mut Outputs<E>) {
+        let Some(folder) = &self.folder else { return };
+        let bytes = match file {
+            File::Counters => serde_json::to_vec(&self.counters).ok(),
+            File::Session(sid) => book.record(sid).and_then(|record| serde_json::to_vec(&record).ok()),
+            File::Prompt(sid, turn) => self.unsaved.get(&(sid, turn)).and_then(|prompt| {
+                serde_json::to_vec(&PromptFile { version: VERSION, prompt: (**prompt).clone() }).ok()
+            }),
+        };
+        let change = match bytes {
+            Some(bytes) => Change::Put { bytes: bytes.into(), mode: 0o600 },
+            None => Change::Remove,
+        };
+        let gone = change == Change::Remove;
+        let id = *self.ids.entry(file).or_insert_with(|| ids.fresh_store());
+        self.files.insert(id, file);
+        out.store(id, Store { path: path(folder, file), change });
+        if gone {
+            self.ids.remove(&file);
+        }
+    }
+}
+
+fn path(folder: &Path, file: File) -> PathBuf {
+    match file {
+        File::Counters => folder.join(COUNTERS),
+        File::Session(sid) => folder.join(SESSIONS).join(format!("{sid}.json")),
+        File::Prompt(sid, turn) => folder.join(QUEUE).join(format!("{sid}-{}.json", turn.0)),
+    }
+}
+
+impl Stored {
+    /// The folders, below that of the hub, whose files are to be given to [`read`](Self::read); the empty one is the
+    /// hub's own.
+    pub const FOLDERS: [&'static str; 3] = ["", SESSIONS, QUEUE];
+
+    /// Reads one file, by the folder and the name that it has. What is no file of a hub is passed over.
+    ///
+    /// Returns whether it is damaged: it is a problem then, and is to be put aside, so that it is not written over.
+    pub fn read(&mut self, folder: &str, name: &str, bytes: &[u8]) -> bool {
+        let Some(stem) = name.strip_suffix(".json") else { return false };
+        let read = match folder {
+            "" if name == COUNTERS => serde_json::from_slice(bytes).map(|counters| self.counters = counters),
+            SESSIONS => self.read_session(bytes),
+            QUEUE => match number(stem) {
+                Some((sid, turn)) => self.read_prompt(sid, turn, bytes),
+                None => return false,
+            },
+            _ => return false,
+        };
+        let damaged = read.is_err();
+        if let Err(error) = read {
+            self.problems.push(HubProblem {
+                id: format!("damaged:{folder}/{name}"),
+                since: String::new(),
+                text: format!("{folder}/{name} cannot be read: {error}"),
+                next: Some(format!("it is kept as {name}.bad")),
+            });
+        }
+        damaged
+    }
+
+    fn read_session(&mut self, bytes: &[u8]) -> Result<(), serde_json::Error> {
+        if !self.is_later(bytes)? {
+            self.records.push(serde_json::from_slice::<Record>(bytes)?);
+        }
+        Ok(())
+    }
+
+    fn read_prompt(&mut self, sid: Sid, turn: TurnId, bytes: &[u8]) -> Result<(), serde_json::Error> {
+        if !self.is_later(bytes)? {
+            let PromptFile { prompt, .. } = serde_json::from_slice(bytes)?;
+            self.prompts.push((sid, turn, prompt));
+        }
+        Ok(())
+    }
+
+    /// Whether another version wrote it, which is a problem, but no damage.
+    fn is_later(&mut self, bytes: &[u8]) -> Result<bool, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Version {
+            version: u32,
+        }
+        let Version { version } = serde_json::from_slice(bytes)?;
+        let later = version != VERSION;
+        if later {
+            self.problems.push(HubProblem {
+                id: "later_version".to_owned(),
+                since: String::new(),
+                text: format!("some records are of version {version}, and are not shown"),
+                next: Some("use the agentline that wrote them".to_owned()),
+            });
+        }
+        Ok(later)
+    }
+}
+
+fn number(stem: &str) -> Option<(Sid, TurnId)> {
+    let (sid, turn) = stem.strip_prefix('s')?.split_once('-')?;
+    Some((Sid(sid.parse().ok()?), TurnId(turn.parse().ok()?)))
+}
