@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::LazyLock;
 
-use memchr::memmem;
+use memchr::memmem::Finder;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -14,6 +15,10 @@ use serde_json::value::RawValue;
 use super::lenient::{Object, object};
 use super::update::Speaker;
 use crate::rpc::{self, Text};
+
+/// Made once: to make one takes as long as to look through a line.
+static CHUNK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("_chunk\""));
+static UPDATE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"session/update\""));
 
 /// A text chunk, borrowed from its line as far as it holds no escapes.
 pub(super) struct TextChunk<'a> {
@@ -26,7 +31,7 @@ pub(super) struct TextChunk<'a> {
 /// Decodes a line that is a text chunk and nothing more; `None` for every other line.
 pub(super) fn text_chunk(line: &str) -> Option<TextChunk<'_>> {
     // Cheaper than an attempt that fails half way.
-    memmem::find(line.as_bytes(), b"_chunk\"")?;
+    CHUNK.find(line.as_bytes())?;
     let Line { params: Object(Params { session_id, update: Object(update) }), .. } =
         object::<Line<Params<'_, Object<Update<'_>>>>>(line).ok()?;
     let Object(content) = update.content;
@@ -40,7 +45,7 @@ pub(super) fn text_chunk(line: &str) -> Option<TextChunk<'_>> {
 
 /// An update that is not decoded yet, and its session.
 pub(super) fn update(line: &str, depth: usize) -> Option<(Cow<'_, str>, &RawValue)> {
-    memmem::find(line.as_bytes(), b"\"session/update\"")?;
+    UPDATE.find(line.as_bytes())?;
     if !rpc::is_plain(line, depth) {
         return None;
     }
