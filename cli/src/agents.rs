@@ -34,6 +34,8 @@ pub(crate) fn run(verb: &Agent, global: Global, notes: &Notes) -> Result<ExitCod
         Agent::Default { id: None } => return chosen(format),
         Agent::Set { id, env } => remember(id, env)?,
     };
+    // A hub that runs looks again at once: what of it works with that agent is told so.
+    crate::hub::look_again();
     Ok(done(&said, format))
 }
 

@@ -83,16 +83,16 @@ pub(crate) enum Verb {
     #[command(after_help = "Example: agentline hub")]
     Hub(Box<crate::hub::Hub>),
     /// Sessions that outlive a command, from any terminal
-    #[command(hide = true, alias = "sessions", after_help = "Example: agentline session")]
+    #[command(visible_alias = "sessions", after_help = "Example: agentline session")]
     Session(Box<crate::session::Sessions>),
     /// Questions of all sessions: what waits, and the answers
-    #[command(hide = true, alias = "approvals", after_help = "Example: agentline approval")]
+    #[command(visible_alias = "approvals", after_help = "Example: agentline approval")]
     Approval(Box<crate::approval::Approvals>),
     /// Allow what a session asks: short for `approval allow`
-    #[command(hide = true, after_help = "Example: agentline approve a7")]
+    #[command(after_help = "Example: agentline approve a7")]
     Approve(Box<crate::approval::Approve>),
     /// Deny what a session asks: short for `approval deny`
-    #[command(hide = true, after_help = "Example: agentline deny a7")]
+    #[command(after_help = "Example: agentline deny a7")]
     Deny(Box<crate::approval::Deny>),
     /// Other machines, whose hubs are spoken to by `--host`
     #[command(subcommand)]

@@ -176,6 +176,14 @@ pub(crate) fn read_settings(path: &Path) -> Result<Settings, Problem> {
     }
 }
 
+/// Refuses settings whose commands somebody else could have written.
+pub(crate) fn trusted(folders: &Folders) -> Result<(), Problem> {
+    agentline_os::trust::check(&folders.settings(), Some(&folders.home)).map_err(|untrusted| {
+        crate::prompt::usage(format!("the commands of the settings do not count: {untrusted}"))
+            .hint(format!("chmod go-w {}", untrusted.path.display()))
+    })
+}
+
 /// Changes the settings as they are on disk. Nobody else changes them meanwhile.
 pub(crate) fn change_settings<T>(
     folders: &Folders,

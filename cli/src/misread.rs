@@ -175,6 +175,9 @@ impl<'a> Misread<'a> {
         match (&self.verbs[..], near) {
             (_, Some(near)) => (message, self.replaced(word, near)),
             (["agent"], None) => (message, line(["agent", "show", word])),
+            (["attach"], None) if is_handle(word) => {
+                (format!("{word} is a session of the hub"), line(["session", "attach", word]))
+            }
             (["attach"], None) => (message, line(["attach", "send", word, "hello"])),
             (["hub"], None) => (message, line(["hub", "call", word])),
             ([], None) => (message, self.meant(word)),
@@ -319,11 +322,20 @@ impl<'a> Misread<'a> {
     }
 }
 
+/// Whether it is what the hub calls a session: `s12`.
+fn is_handle(word: &str) -> bool {
+    let number = word.split('@').next().and_then(|id| id.strip_prefix('s')).unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+}
+
 /// What other programs call a command of ours.
 fn alias(word: &str) -> Option<&'static [&'static str]> {
     Some(match word {
         "list" | "ls" | "ps" | "agents" => &["agent", "list"],
         "peers" => &["attach", "list"],
+        "logs" => &["session", "show"],
+        "kill" | "cancel" => &["session", "cancel"],
+        "watch" => &["session", "watch"],
         "exec" | "ask" | "prompt" | "start" => &["run"],
         "test" | "doctor" | "verify" | "login" => &["agent", "check"],
         "install" => &["agent", "list", "-v"],

@@ -41,7 +41,7 @@ impl Desk<'_> {
             match told {
                 Ok(asked) => rows.extend(asked.into_iter().map(|asked| (route, asked))),
                 Err(problem) if answered => {
-                    self.notes.line(&format!("! {}: {}", route.name(), plain(&problem.message)));
+                    self.notes.line(&format!("! {}", plain(&problem.message)));
                 }
                 Err(problem) => return Err(problem),
             }

@@ -92,7 +92,7 @@ impl Link {
 
     /// Another machine.
     pub(crate) fn host(route: &Route, starts: bool, connect: Duration) -> Result<Far, Problem> {
-        let mut link = Self::new(far_config(route, starts, connect)?, route.clone(), None)?;
+        let mut link = Self::new(far_config(route, starts, connect)?, route.clone(), Some(connect))?;
         match link.greeting().map_err(|lost| link.lost(lost))? {
             Greeting { hub: 0, version, reason, .. } => {
                 Ok(Far::NoHub { version, reason: reason.unwrap_or_else(|| "no hub runs there".into()) })
@@ -277,7 +277,12 @@ impl Link {
                     self.patience.map_or_else(String::new, |limit| format!(" within {}", span(limit)));
                 unreachable(format!("{name} does not answer{limit}")).hint("agentline hub status")
             }
-            Lost::Fault(fault @ (Fault::NoGreeting | Fault::Unreadable)) => {
+            Lost::Fault(Fault::NoGreeting) => {
+                let limit = self.patience.unwrap_or_default().as_secs_f64();
+                unreachable(format!("{name}: no answer in {limit} s"))
+                    .hint(format!("agentline host check {name}"))
+            }
+            Lost::Fault(fault @ Fault::Unreadable) => {
                 unreachable(format!("{name}: {fault}")).hint(format!("agentline host check {name}"))
             }
             Lost::Gone { asked: true } => {

@@ -4,7 +4,9 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use agentline_core::hub::api::{Health, HubHealth, HubStop, SessionBrief, SessionsList, Status, Stopping};
+use agentline_core::hub::api::{
+    AgentsList, Health, HubHealth, HubStop, SessionBrief, SessionsList, Status, Stopping,
+};
 use serde::Serialize;
 
 use super::Stop;
@@ -12,6 +14,7 @@ use super::client::{Link, wait_gone};
 use super::place::{Serving, unreachable};
 use super::reach::{Route, To};
 use crate::args::{Format, Global};
+use crate::find;
 use crate::output::{self, In, Notes, object, plain, span};
 use crate::words::Problem;
 
@@ -88,6 +91,16 @@ fn table(health: &Health, place: &Place) -> String {
 /// `1 question`, `2 questions`.
 pub(crate) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The agents are others: a hub that runs looks at them.
+pub(crate) fn look_again() {
+    let looked = find::folders().and_then(|folders| {
+        let Some(link) = Link::own(&folders)? else { return Ok(()) };
+        link.patient(Some(PATIENCE))?.ask(&AgentsList {}).map(drop)
+    });
+    // One that does not answer looks when it is asked for something.
+    let _ = looked;
 }
 
 /// Starts the hub where none runs.

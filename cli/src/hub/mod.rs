@@ -3,9 +3,11 @@
 
 mod call;
 mod client;
+mod errands;
 mod host;
 mod log;
 mod manage;
+mod notify;
 mod pipe;
 mod place;
 mod reach;
@@ -25,7 +27,7 @@ pub(crate) use call::Call;
 
 pub(crate) use client::{Link, Said, Stream};
 pub(crate) use host::{HostVerb, run as hosts};
-pub(crate) use manage::{counted, yes};
+pub(crate) use manage::{counted, look_again, yes};
 pub(crate) use reach::{Route, To};
 
 #[derive(Debug, Args)]
@@ -45,7 +47,7 @@ Example: agentline hub status
 Exit codes: 0 it runs  4 it does not")]
     Status,
     /// Start the hub of this user, where none runs; commands that need one do that by themselves
-    #[command(hide = true, after_help = "Example: agentline hub start")]
+    #[command(after_help = "Example: agentline hub start")]
     Start,
     /// Stop the hub: turns end, prompts that wait stay stored, agents leave
     #[command(after_help = "\
@@ -56,11 +58,23 @@ Examples:
 On a terminal it names the turns that would be cut short, and asks. Where none runs there is nothing to do.")]
     Stop(Stop),
     /// Stop the hub and start it again, with the environment of this shell
-    #[command(hide = true, after_help = "Example: agentline hub restart --when-idle")]
+    #[command(after_help = "Example: agentline hub restart --when-idle")]
     Restart(Stop),
-    /// Be the hub
-    #[command(hide = true, after_help = "Example: agentline hub run")]
+    /// Be the hub, in this terminal
+    #[command(after_help = "\
+Examples:
+  agentline hub run
+  agentline hub run --json | head -1           where it serves, once it does
+
+Ctrl-C stops it, a second one does not wait for the agents.")]
     Run(Run),
+    /// The command that is told when something waits and nobody looks: `notify` in the settings
+    #[command(after_help = "Example: agentline hub notify --test")]
+    Notify {
+        /// Tell it something now
+        #[arg(long, required = true)]
+        test: bool,
+    },
     /// Send one command and print what is answered; a stream is followed to its end
     #[command(after_help = call::HELP)]
     Call(Call),
@@ -104,6 +118,7 @@ pub(crate) fn run(args: &Hub, global: Global, notes: &Notes) -> Result<ExitCode,
         Some(Verb::Stop(stop)) => manage::stop(to, *stop, global, notes),
         Some(Verb::Restart(stop)) => manage::restart(to, *stop, global, notes),
         Some(Verb::Run(run)) => run::run(run, global, notes),
+        Some(Verb::Notify { .. }) => notify::test(notes),
         Some(Verb::Call(args)) => call::run(args, to, global, notes),
         Some(Verb::Pipe { start }) => pipe::run(to, *start, notes),
     }

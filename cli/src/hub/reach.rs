@@ -222,11 +222,8 @@ pub(super) fn host(name: &str, by_variable: bool) -> Result<Route, Problem> {
 pub(super) fn hosts() -> Result<Vec<(String, Host)>, Problem> {
     let folders = find::folders()?;
     let settings: Settings = find::read_settings(&folders.settings())?;
-    if !settings.hosts.is_empty()
-        && let Err(untrusted) = agentline_os::trust::check(&folders.settings(), Some(&folders.home))
-    {
-        return Err(usage(format!("the hosts of the settings do not count: {untrusted}"))
-            .hint(format!("chmod go-w {}", untrusted.path.display())));
+    if !settings.hosts.is_empty() {
+        find::trusted(&folders)?;
     }
     Ok(settings.hosts.into_iter().collect())
 }

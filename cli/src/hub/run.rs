@@ -1,77 +1,157 @@
-//! `hub run`: being the hub.
+//! `hub run`: being the hub. The machine decides; this is the process around it, on one thread.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use agentline_core::Address;
-use agentline_core::control::server::{Command, Config, Event, Key};
-use agentline_core::control::{Answer, Failure, Request, Server};
+use agentline_core::acp::session::Implementation;
+use agentline_core::control::{Answer, Client, client, server};
 use agentline_core::discovery::Folders;
-use agentline_core::hub::api::{Call, Health, Pong, Schema, Stopping};
+use agentline_core::hub::api::{Health, HubHealth, Method};
+use agentline_core::hub::{Command, Config, Errand, Event, Hub, Stored};
+use agentline_core::session::Noted;
+use agentline_core::{Address, Tag};
+use agentline_os::{Lock, file};
 use agentline_smol::{Events, Handle};
 use serde::Serialize;
+use smol::Timer;
 use smol::future::or;
 
 use super::Run;
+use super::errands::Errands;
 use super::log::{Level, Log};
+use super::notify::Messenger;
 use super::place::{self, Serving};
 use crate::args::{Format, Global};
 use crate::find;
-use crate::output::{self, In, Notes, object};
-use crate::signals;
+use crate::guard;
+use crate::output::{self, In, Notes, object, plain};
+use crate::signals::{Ask, Signals};
 use crate::words::{Kind, Phase, Problem};
 
 pub(super) fn run(args: &Run, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
     let folders = find::folders()?;
     place::own(&folders)?;
     let Some(_alone) = place::lock(&folders.hub_lock(), GLANCE)? else { return Err(second(&folders)) };
+    // What is there speaks of a hub that is gone.
+    Serving::remove(&folders);
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    let signals = Signals::catch().map_err(|error| internal(&error))?;
+    guard::arm(notes);
     let log = Log::new(args.detached.then(|| folders.hub_log()));
-    let began = Instant::now();
-    let config = Config::new(Address(folders.control_socket()));
-    let (events, driver) = agentline_smol::spawn::<Server>(config).map_err(|error| internal(&error))?;
-    signals::on_each(events.handle(), |hub: &mut Handle<Server>, _| {
-        // Refused when it is stopping already.
-        let _ = hub.command(Command::Shutdown(STOPPING.into()));
-    })
-    .map_err(|error| internal(&error))?;
-    let hub = Hub { folders, log, global, notes, began, detached: args.detached };
-    let served = smol::block_on(or(hub.serve(events), async {
-        driver.await;
+    let mut errands = Errands::new(&folders);
+    let config = config(&folders, &mut errands, &log, !args.detached);
+    let (events, driver) = agentline_smol::spawn::<Hub>(config).map_err(|error| internal(&error))?;
+    signals
+        .on_each(events.handle(), |hub: &mut Handle<Hub>, _: Ask| {
+            // The second one does not wait: what is left is the guardian's.
+            if hub.command(Command::Stop).is_err() {
+                std::process::exit(HASTY);
+            }
+        })
+        .map_err(|error| internal(&error))?;
+    let after = args.leave_after.or(args.detached.then_some(LEAVES));
+    let leaving = leave(folders.clone(), after, events.handle());
+    let messenger = Messenger::new();
+    let mut hub = Process { folders, log, global, notes, errands, messenger, detached: args.detached };
+    let rest = async {
+        or(driver, leaving).await;
+        // The last events are still to be taken.
         std::future::pending().await
-    }));
+    };
+    let served = smol::block_on(or(hub.serve(events), rest));
     Serving::remove(&hub.folders);
     served
 }
 
+fn config(folders: &Folders, errands: &mut Errands, log: &Log, eager: bool) -> Config {
+    let (agents, problems) = errands.discover();
+    let mut stored = stored(folders, log);
+    stored.problems.extend(problems);
+    Config {
+        pid: std::process::id(),
+        version: VERSION.into(),
+        info: Some(Implementation { name: "agentline".into(), title: None, version: VERSION.into() }),
+        state: Some(folders.state.path.clone()),
+        stored,
+        home: folders.home.to_string_lossy().into_owned(),
+        default_agent: errands.default_agent(),
+        agents,
+        eager,
+        ..Config::new(server::Config::new(Address(folders.control_socket())))
+    }
+}
+
+/// Reads what an earlier hub has left. What is damaged is put aside.
+fn stored(folders: &Folders, log: &Log) -> Stored {
+    let mut stored = Stored::default();
+    for folder in Stored::FOLDERS {
+        let path = folders.state.path.join(folder);
+        let mut names: Vec<_> =
+            fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
+        names.sort();
+        for name in names.iter().filter_map(|name| name.to_str()).filter(|name| name.ends_with(".json")) {
+            let at = path.join(name);
+            let Ok(bytes) = file::read(&at, RECORD) else { continue };
+            if stored.read(folder, name, &bytes) {
+                log.say(Level::Warn, format_args!("a damaged file is put aside: {folder}/{name}.bad"));
+                let _ = fs::rename(&at, path.join(format!("{name}.bad")));
+            }
+        }
+    }
+    log.say(
+        Level::Info,
+        format_args!("{} sessions are stored, {} prompts", stored.records.len(), stored.prompts.len()),
+    );
+    stored
+}
+
 /// The process around the machine.
-struct Hub<'a> {
+struct Process<'a> {
     folders: Folders,
     log: Log,
     global: Global,
     notes: &'a Notes,
-    began: Instant,
+    errands: Errands,
+    messenger: Messenger,
     detached: bool,
 }
 
-impl Hub<'_> {
-    async fn serve(&self, mut events: Events<Server>) -> Result<ExitCode, Problem> {
+impl Process<'_> {
+    async fn serve(&mut self, mut events: Events<Hub>) -> Result<ExitCode, Problem> {
         while let Some(event) = events.next().await {
             match event {
                 Event::Listening => self.listening(),
-                Event::Requested(key, request) => self.answer(&events, key, &request),
+                Event::Errand(tag, errand) => {
+                    if matches!(errand, Errand::Who(_))
+                        && let Some(agents) = self.errands.look_again()
+                    {
+                        self.log.say(Level::Info, format_args!("{} agents", agents.len()));
+                        let _ = events.command(Command::Agents(agents));
+                    }
+                    let found = self.errands.run(errand);
+                    // Refused when nobody waits for it any more.
+                    let _ = events.command(Command::Done(tag, found));
+                }
+                Event::Notify(notice) => self.messenger.tell(self.errands.notify(), *notice),
+                Event::Started(agent) => self.log.say(Level::Info, format_args!("{agent} is started")),
+                Event::Noted(agent, noted) => {
+                    let what = match *noted {
+                        Noted::Stderr(text) => format!("{} bytes on stderr", text.len()),
+                        Noted::Odd(json) => format!("something odd, {} bytes", json.get().len()),
+                    };
+                    self.log.say(Level::Info, format_args!("{agent}: {what}"));
+                }
+                Event::Ended(agent, why) => {
+                    self.log.say(Level::Info, format_args!("{agent} has ended: {}", plain(&why)));
+                }
                 Event::Closed(Some(error)) => {
                     let path = self.folders.control_socket();
-                    return Err(place::unreachable(format!(
-                        "the hub cannot serve at {}: {error}",
-                        path.display()
-                    )));
+                    let message = format!("the hub cannot serve at {}: {error}", path.display());
+                    return Err(place::unreachable(message));
                 }
-                Event::CaughtUp(_, lost) => {
-                    self.log.say(Level::Warn, format_args!("a client was too slow: {lost} frames lost"));
-                }
-                Event::Abandoned(_) | Event::Closed(None) => {}
+                Event::Closed(None) => {}
             }
         }
         self.log.say(Level::Info, "stopped");
@@ -86,13 +166,13 @@ impl Hub<'_> {
             pid: std::process::id(),
             control: control.clone(),
             reverse: None,
-            version: env!("CARGO_PKG_VERSION").into(),
+            version: VERSION.into(),
             started_at: now.replace('Z', "+00:00"),
         };
         if let Err(errno) = serving.write(&self.folders) {
             self.log.say(Level::Error, format_args!("hub.json cannot be written: {errno}"));
         }
-        self.log.say(Level::Info, format_args!("{} serves, pid {}", serving.version, serving.pid));
+        self.log.say(Level::Info, format_args!("{VERSION} serves, pid {}", serving.pid));
         if self.global.format() == Format::Json {
             #[derive(Serialize)]
             struct Listening {
@@ -100,6 +180,7 @@ impl Hub<'_> {
                 reverse: Option<PathBuf>,
                 pid: u32,
             }
+            // It is a server: who reads that is no business of its.
             let _ =
                 output::print(&object("listening", &Listening { control, reverse: None, pid: serving.pid }));
         } else if !self.detached {
@@ -111,34 +192,48 @@ impl Hub<'_> {
             ));
         }
     }
+}
 
-    fn answer(&self, events: &Events<Server>, key: Key, request: &Request) {
-        let answer = match Call::read(request) {
-            Ok(Call::Ping(_)) => Answer::reply(&Pong { pong: true }),
-            Ok(Call::Version(_)) => Answer::reply(&Schema { schema_version: 1 }),
-            Ok(Call::HubHealth(_)) => Answer::reply(&self.health()),
-            Ok(Call::HubStop(_)) => {
-                let stopping = Answer::reply(&Stopping { stopping: true, running: 0 });
-                let _ = events.command(Command::Answer(key, stopping));
-                let _ = events.command(Command::Shutdown(STOPPING.into()));
-                return;
-            }
-            Ok(_) => Answer::Fail(Failure::unknown_command(&request.command)),
-            Err(failure) => Answer::Fail(failure),
-        };
-        // A client that is gone asks no more.
-        let _ = events.command(Command::Answer(key, answer));
-    }
-
-    fn health(&self) -> Health {
-        Health {
-            ok: true,
-            pid: std::process::id(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            uptime_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
-            ..Health::default()
+/// Leaves when nobody has needed the hub for so long. Never ends otherwise.
+async fn leave(folders: Folders, after: Option<Duration>, hub: Handle<Hub>) {
+    let Some(after) = after else { return std::future::pending().await };
+    let mut idle = 0;
+    loop {
+        Timer::after(after / LOOKS).await;
+        idle = if is_idle(&folders).await { idle + 1 } else { 0 };
+        if idle < LOOKS {
+            continue;
         }
+        // Whoever starts a hub just now finds this one, or none.
+        let Ok(Some(_starting)) = Lock::take(&folders.start_lock()) else { continue };
+        Serving::remove(&folders);
+        let _ = hub.command(Command::Stop);
+        return std::future::pending().await;
     }
+}
+
+/// Whether nothing runs, nothing is asked, and nobody but us is there.
+async fn is_idle(folders: &Folders) -> bool {
+    let config = client::Config::connect(Address(folders.control_socket()));
+    let Ok((mut events, driver)) = agentline_smol::spawn::<Client>(config) else { return false };
+    let ask = async {
+        let _ = events.command(client::Command::Call(Tag::default(), HubHealth {}.request()));
+        while let Some(event) = events.next().await {
+            if let client::Event::Answered(_, Answer::Reply(health)) = event {
+                let health: Health = serde_json::from_str(health.get()).unwrap_or_default();
+                return health.running == 0
+                    && health.questions == 0
+                    && health.links == 0
+                    && health.clients == 1;
+            }
+        }
+        false
+    };
+    or(ask, async {
+        driver.await;
+        false
+    })
+    .await
 }
 
 /// There is one hub for one folder of records.
@@ -154,7 +249,14 @@ fn internal(error: &std::io::Error) -> Problem {
     Problem::new(Phase::Connect, Kind::Internal, error.to_string()).code(1)
 }
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Whoever only looks whether the lock is taken has it for a moment.
 const GLANCE: Duration = Duration::from_secs(1);
-/// Why streams end.
-const STOPPING: &str = "hub_stopping";
+/// A hub that another command started leaves after so long without work.
+const LEAVES: Duration = Duration::from_secs(3600);
+/// How often it looks whether there is work, in that time.
+const LOOKS: u32 = 6;
+/// Bytes of a record.
+const RECORD: usize = 16 << 20;
+/// The exit code of a hub that was told twice to stop.
+const HASTY: i32 = 143;

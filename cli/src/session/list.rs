@@ -109,8 +109,8 @@ impl Desk<'_> {
                 output::print(&cells.iter().map(|row| row[..width].join("\t") + "\n").collect::<String>())
             }
         };
-        for (name, problem) in problems {
-            self.notes.line(&format!("! {name}: {}", plain(&problem.message)));
+        for (_, problem) in problems {
+            self.notes.line(&format!("! {}", plain(&problem.message)));
         }
         match rows.len() - shown.len() {
             _ if self.global.quiet => {}

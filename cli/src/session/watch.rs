@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use agentline_core::hub::api::{
-    Frame, Happening, Role, SessionBrief, SessionStop, SessionWatch, SessionsWatch, Status,
+    Frame, Happening, Role, RunComplete, SessionBrief, SessionStop, SessionWatch, SessionsWatch, Status,
 };
 use agentline_core::rpc::Json;
 
@@ -323,6 +323,19 @@ impl<'a> Follow<'a> {
                 self.show.frame(frame, data);
             }
         }
+        let over = Frame {
+            session_id: Some(self.session.id.clone()),
+            turn: self.turn,
+            timestamp: None,
+            what: Happening::from(RunComplete {
+                status: self.session.status,
+                status_reason: self.session.status_reason,
+                last_error: self.session.last_error.clone(),
+                ..RunComplete::default()
+            }),
+            raw: None,
+        };
+        self.show.frame(&over, &over.to_json());
         Some(exit_code(&self.session))
     }
 

@@ -16,6 +16,7 @@ mod guarded;
 mod hub_call;
 mod hub_hosts;
 mod hub_process;
+mod hub_stories;
 mod inputs;
 mod leaving;
 mod login;

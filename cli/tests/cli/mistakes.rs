@@ -25,6 +25,9 @@ const MISTAKES: &[Row] = &[
     (&["./my-agent", "--acp"], 2, "no command ./my-agent", "agentline run hello -- ./my-agent --acp"),
     (&["agent", "lst"], 2, "no command lst", "agentline agent list"),
     (&["agent", "gemini"], 2, "no command gemini", "agentline agent show gemini"),
+    (&["attach", "s3"], 2, "s3 is a session of the hub", "agentline session attach s3"),
+    (&["logs", "s3"], 2, "no command logs", "agentline session show s3"),
+    (&["kill", "s3"], 2, "no command kill", "agentline session cancel s3"),
     (&["attach", "proj-7f"], 2, "no command proj-7f", "agentline attach send proj-7f hello"),
     (&["hub", "ping"], 2, "no command ping", "agentline hub call ping"),
     // A prompt that is not one word.

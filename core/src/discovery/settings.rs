@@ -20,6 +20,9 @@ pub struct Settings {
     /// What is known per id, also of agents that are not installed now.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     agents: BTreeMap<String, Switches>,
+    /// The command, with its arguments, that is told when something waits or is over and nobody looks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notify: Vec<String>,
     /// Other machines, and how each is reached.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, Host>,

@@ -1,0 +1,223 @@
+//! What the hub's machine wants to know of the outside: folders, agents and how they are started, who calls.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use agentline_core::discovery::{Discovery, Environment, Folders, Launch, Origin, Registry, Settings};
+use agentline_core::hub::api::{HubProblem, Variables, Who};
+use agentline_core::hub::{AgentSpec, Caller, Errand, Found};
+use agentline_core::subagent::env::{Scrubbed, scrub};
+use agentline_core::{SpawnSpec, Stderr};
+use agentline_os::process::can_enter;
+
+use crate::find;
+use crate::plan::{DEMO, INSIDE, ourselves};
+use crate::words::Language;
+
+/// Does errands for a hub.
+pub(super) struct Errands {
+    folders: Folders,
+    /// Our own program, as it was when we started: it may be replaced while we run.
+    program: OsString,
+    /// The settings as they were when they could be read last.
+    settings: Settings,
+    agents: BTreeMap<String, Launch>,
+    problem: Option<HubProblem>,
+    /// Where agents may be installed, besides the manifests.
+    searched: Vec<PathBuf>,
+    /// How all of that stood when it was looked at last.
+    stamp: Vec<Stamp>,
+}
+
+/// When a file changed last, and how long it was; `None`: it is not there.
+type Stamp = Option<(SystemTime, u64)>;
+
+impl Errands {
+    pub(super) fn new(folders: &Folders) -> Self {
+        let program = ourselves().unwrap_or_else(|_| "agentline".into());
+        let (folders, settings) = (folders.clone(), Settings::default());
+        let (agents, searched, stamp) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { folders, program, settings, agents, problem: None, searched, stamp }
+    }
+
+    /// The agent that the user chose.
+    pub(super) fn default_agent(&self) -> Option<String> {
+        self.settings.default_agent.clone()
+    }
+
+    /// The command that is told of what nobody sees.
+    pub(super) fn notify(&self) -> &[String] {
+        match find::trusted(&self.folders) {
+            Ok(()) => &self.settings.notify,
+            Err(_) => &[],
+        }
+    }
+
+    /// The agents, if anything has changed since they were looked for: what somebody asks for may be new.
+    pub(super) fn look_again(&mut self) -> Option<Vec<AgentSpec>> {
+        (self.stamp() != self.stamp).then(|| self.discover().0)
+    }
+
+    fn stamp(&self) -> Vec<Stamp> {
+        let manifests = self.folders.manifests();
+        let files = fs::read_dir(&manifests).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut files: Vec<PathBuf> = files.collect();
+        files.sort();
+        files.extend([manifests, self.folders.settings()]);
+        let stamp = |path: &PathBuf| {
+            let facts = fs::metadata(path).ok()?;
+            Some((facts.modified().ok()?, facts.len()))
+        };
+        files.iter().chain(&self.searched).map(stamp).collect()
+    }
+
+    pub(super) fn run(&mut self, errand: Errand) -> Found {
+        match errand {
+            Errand::Folder(path) => Found::Folder(can_enter(Path::new(&path))),
+            Errand::Discover => {
+                let (agents, problems) = self.discover();
+                Found::Agents(agents, problems)
+            }
+            Errand::Launch { agent, env } => Found::Launch(self.launch(&agent, &env).map(Box::new)),
+            Errand::Enable { agent, on } => {
+                let changed = find::change_settings(&self.folders, |settings| settings.enable(&agent, on));
+                self.read_settings();
+                Found::Enabled(changed.map_err(|problem| problem.message))
+            }
+            Errand::Who(pid) => Found::Who(caller(pid)),
+        }
+    }
+
+    /// Looks at the folders again.
+    pub(super) fn discover(&mut self) -> (Vec<AgentSpec>, Vec<HubProblem>) {
+        self.read_settings();
+        let env = |name: &str| std::env::var_os(name);
+        let home = self.folders.home.clone();
+        let discovery = Discovery::new(home, &env, Registry::bundled(), self.settings.clone());
+        let report = agentline_os::look::discover(&discovery);
+        self.searched.clone_from(&report.searched);
+        self.stamp = self.stamp();
+        let mut agents = vec![self.demo()];
+        self.agents.clear();
+        for agent in report.agents {
+            let launch = agent.launch.as_ref().map(|launch| format!("{launch:?}"));
+            agents.push(AgentSpec {
+                id: agent.id.as_str().into(),
+                name: agent.name,
+                origin: match agent.origin {
+                    Origin::Manifest => "manifest".into(),
+                    Origin::Registry => "registry".into(),
+                },
+                enabled: agent.enabled,
+                launch,
+                initialize: None,
+            });
+            self.agents.extend(agent.launch.map(|launch| (agent.id, launch)));
+        }
+        let problems = report.problems.iter().map(|problem| HubProblem {
+            id: format!("manifest:{}", problem.file.display()),
+            text: Language::English.problem(problem),
+            next: Some("agentline agent list".into()),
+            ..HubProblem::default()
+        });
+        let problems = problems.chain(self.problem.clone()).collect();
+        (agents, problems)
+    }
+
+    fn demo(&self) -> AgentSpec {
+        AgentSpec {
+            id: DEMO.into(),
+            name: "demo agent".into(),
+            origin: "built-in".into(),
+            enabled: self.settings.is_enabled(DEMO),
+            launch: Some("demo-agent".into()),
+            initialize: None,
+        }
+    }
+
+    /// A file that is damaged changes nothing until it is mended.
+    fn read_settings(&mut self) {
+        match find::read_settings(&self.folders.settings()) {
+            Ok(settings) => (self.settings, self.problem) = (settings, None),
+            Err(problem) => {
+                self.problem = Some(HubProblem {
+                    id: "settings".into(),
+                    text: problem.message,
+                    next: problem.hint,
+                    ..HubProblem::default()
+                });
+            }
+        }
+    }
+
+    /// How an agent is started: nothing of whoever started the hub that looks like a key, then what was named for it.
+    fn launch(&mut self, id: &str, named: &Variables) -> Result<SpawnSpec, String> {
+        if id != DEMO && !self.agents.contains_key(id) {
+            self.discover();
+        }
+        let Scrubbed { env, .. } = scrub(std::env::vars_os(), []);
+        let mut env: Environment =
+            env.into_iter().filter(|(name, _)| !TERMINALS.iter().any(|of| name == of)).collect();
+        let (program, args) = if id == DEMO {
+            (self.program.clone(), vec!["demo-agent".into()])
+        } else {
+            let launch = self.agents.get(id).ok_or_else(|| format!("the agent {id} has no command here"))?;
+            env = launch.environment(env);
+            (launch.found.program.clone().into(), launch.args.iter().map(OsString::from).collect())
+        };
+        for (name, value) in &named.0 {
+            env.insert(name.into(), OsString::from(value.expose()).into());
+        }
+        let cwd = self.folders.home.clone();
+        env.insert("PWD".into(), cwd.clone().into_os_string().into());
+        env.insert(INSIDE.into(), OsString::from(id).into());
+        Ok(SpawnSpec { program, args, cwd, env: env.into_iter().collect(), stderr: Stderr::Pipe })
+    }
+}
+
+/// Who a process is, as far as the system tells.
+fn caller(pid: u32) -> Caller {
+    let Some(process) = Process::look(pid) else { return Caller::default() };
+    let mut ancestors = vec![pid];
+    let mut parent = process.parent;
+    while let Some(next) = parent.filter(|next| *next > 1 && ancestors.len() < DEEPEST) {
+        ancestors.push(next);
+        parent = Process::look(next).and_then(|process| process.parent);
+    }
+    let environ = fs::read(process.folder.join("environ")).unwrap_or_default();
+    let marks = environ.split(|byte| *byte == 0).filter(|pair| pair.starts_with(b"AGENTLINE_INSIDE="));
+    let mut marks =
+        marks.map(|pair| String::from_utf8_lossy(&pair["AGENTLINE_INSIDE=".len()..]).into_owned());
+    let agent = marks.next();
+    let marked = agent.is_some();
+    let terminal = fs::read_link(process.folder.join("fd/0")).ok();
+    let terminal = terminal.and_then(|path| Some(path.to_str()?.strip_prefix("/dev/")?.to_owned()));
+    let terminal = terminal.filter(|name| name.starts_with("pts/") || name.starts_with("tty"));
+    Caller { who: Who { program: process.name, pid: Some(pid), terminal, agent }, ancestors, marked }
+}
+
+struct Process {
+    folder: PathBuf,
+    name: Option<String>,
+    parent: Option<u32>,
+}
+
+impl Process {
+    /// `None` where there is no `/proc`, or no such process.
+    fn look(pid: u32) -> Option<Self> {
+        let folder = PathBuf::from(format!("/proc/{pid}"));
+        let stat = fs::read_to_string(folder.join("stat")).ok()?;
+        // pid (name) state ppid …, and the name may hold anything.
+        let (front, rest) = stat.rsplit_once(") ")?;
+        let parent = rest.split(' ').nth(1).and_then(|parent| parent.parse().ok());
+        Some(Self { folder, name: front.split_once('(').map(|(_, name)| name.to_owned()), parent })
+    }
+}
+
+/// What says which terminal somebody sits at is no business of an agent's.
+const TERMINALS: [&str; 6] = ["TERM", "TMUX", "TMUX_PANE", "STY", "SSH_TTY", "SSH_CONNECTION"];
+/// Parents that are looked at.
+const DEEPEST: usize = 64;
