@@ -5,4 +5,5 @@
 mod hub {
     mod book;
     mod city;
+    mod processes;
 }
