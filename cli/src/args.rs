@@ -167,7 +167,7 @@ pub(crate) struct Run {
     /// For the handshake
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
     pub(crate) init_timeout: Duration,
-    /// For silence during the turn [default: none]
+    /// For silence during the turn, while our output is read [default: none]
     #[arg(long, value_name = "TIME", value_parser = duration, allow_negative_numbers = true)]
     pub(crate) idle_timeout: Option<Duration>,
     /// For the agent's answer to a cancel

@@ -77,8 +77,8 @@ impl Task {
         self.variables.secrets().chain(pairs).collect()
     }
 
-    /// Looks at the workspace and for the agent. `start` is filled in as far as it gets.
-    pub(crate) fn plan(self, args: &Run, start: &mut Start) -> Result<Plan, Problem> {
+    /// Looks at the workspace and for the agent. `transcript`: the history of an old session is shown. `start` is filled in as far as it gets.
+    pub(crate) fn plan(self, args: &Run, transcript: bool, start: &mut Start) -> Result<Plan, Problem> {
         let mut secrets = self.secrets();
         let Spawn { spec, whose, secrets: more, spellings } = spawn(&args.child, self.variables, start)?;
         secrets.extend(more);
@@ -95,6 +95,7 @@ impl Task {
         };
         let config = Config {
             session: args.session.choice(spellings),
+            transcript,
             login: args.session.login.clone(),
             settings: args.session.settings(),
             policy: policy(args.consent.permission),

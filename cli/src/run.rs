@@ -42,7 +42,7 @@ pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<Exi
     }
     let mut start = Start::unknown(&args.child);
     let known = task.secrets();
-    let plan = task.plan(args, &mut start);
+    let plan = task.plan(args, global.format() == Format::Json, &mut start);
     let masks = Rc::new(Masks::new(plan.as_ref().map_or(&known, |plan| &plan.secrets)));
     let bare = start.clone();
     start.mask(&masks);

@@ -95,6 +95,7 @@ fn main() {
                 client,
                 setup,
                 session: session_of,
+                transcript: false,
                 login: None,
                 settings,
                 policy,

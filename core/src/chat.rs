@@ -49,6 +49,9 @@ pub struct Config {
     /// A new session or an old one. With [`Choice::Nowhere`] the conversation is over when the handshake is done.
     #[serde(default)]
     pub session: Choice,
+    /// The history of an old session is to be told: as in a [conversation](conversation::Config::transcript).
+    #[serde(default)]
+    pub transcript: bool,
     /// How to log in, if need be: as in a [conversation](conversation::Config::login).
     #[serde(default)]
     pub login: Option<String>,
@@ -215,6 +218,7 @@ impl Machine for Chat {
             client,
             setup,
             session,
+            transcript,
             login,
             settings,
             policy,
@@ -231,6 +235,7 @@ impl Machine for Chat {
             client,
             setup,
             session,
+            transcript,
             login,
             settings,
             policy,

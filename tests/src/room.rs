@@ -571,6 +571,7 @@ fn config(policy: Policy, open: bool) -> Config {
         client: client::Config::new(Open::spawn(spec)),
         setup: SessionSetup::in_directory("/p"),
         session: Choice::New,
+        transcript: false,
         login: None,
         settings: Vec::new(),
         policy,

@@ -84,7 +84,7 @@ pub(crate) struct Args {
     /// For the handshake
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
     init_timeout: Duration,
-    /// For silence during a turn [default: none]
+    /// For silence during a turn, while our output is read [default: none]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     idle_timeout: Option<Duration>,
     /// For the agent's answer to a cancel
@@ -133,6 +133,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         client: plan::client(spec, timeouts, args.child.leave_grace),
         setup: setup.within(start.cwd.clone(), mcp_servers),
         session: args.session.choice(spellings),
+        transcript: global.format() == Format::Json,
         login: args.session.login.clone(),
         settings: args.session.settings(),
         policy: plan::policy(args.consent.permission),

@@ -203,6 +203,26 @@ fn c14_what_was_rejected_since_nobody_could_be_asked_and_changed_the_end_is_exit
     }
 }
 
+#[test]
+fn c13_words_right_behind_the_end_of_the_turn_are_not_lost() {
+    let bench = Bench::new();
+    let say = |text: &str| {
+        update(json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}))
+    };
+    let end = result(2, json!({"stopReason": "end_turn"}));
+    let agent = bench.answering(&[
+        messages(&[result(0, json!({"protocolVersion": 1}))]),
+        messages(&[result(1, json!({"sessionId": "s"}))]),
+        messages(&[say("early "), end, say("late.\n")]),
+    ]);
+    let shown = done(bench.agentline(&["run", "go"]).args(&agent));
+    assert_eq!((shown.code, &*shown.out), (Some(0), "early late.\n"), "{shown:?}");
+    let told = done(bench.agentline(&["run", "--json", "go"]).args(&agent));
+    assert_eq!(told.result()["output"], "early late.\n");
+    let checked = done(bench.agentline(&["agent", "check", "--prompt", "go"]).args(&agent));
+    assert!(checked.out.contains("early late."), "{checked:?}");
+}
+
 /// what-a-tool-said
 #[test]
 fn what_a_tool_said_is_told_whole_to_a_program_and_in_short_to_a_person() {

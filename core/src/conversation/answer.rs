@@ -39,6 +39,12 @@ impl Answer {
         }
     }
 
+    /// What was said so far, to be gone on with. `message` is the one that was added to last.
+    pub(crate) fn from(said: Said, limit: usize, message: Option<Arc<str>>) -> Self {
+        let Said { text, truncated, starts } = said;
+        Self { text, truncated, message, starts, ..Self::new(limit) }
+    }
+
     /// Adds a piece of that message. One message follows the other on a line of its own.
     pub(crate) fn add(&mut self, piece: &str, message: Option<&Arc<str>>) {
         if piece.is_empty() {

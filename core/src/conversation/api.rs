@@ -28,6 +28,10 @@ pub struct Config {
     /// A new session or an old one.
     #[serde(default)]
     pub session: Choice,
+    /// The history of an old session is to be told: it is loaded, where the agent can. Without, it is resumed, where the
+    /// agent can: it goes on at once.
+    #[serde(default)]
+    pub transcript: bool,
     /// The id of a method to log in by, should the agent want a login before there is a session: used once, and what it
     /// refused is then asked again. Without, such a refusal is the end.
     #[serde(default)]
@@ -60,7 +64,7 @@ pub enum Choice {
     /// A session that begins empty.
     #[default]
     New,
-    /// This one, loaded or, where the agent only does that, resumed.
+    /// This one, loaded or resumed as the agent can and [the config](Config::transcript) wishes.
     Old(SessionId),
     /// The one of this workspace that changed last. An agent lists them by the folder's name as a text: these are
     /// other spellings of it, for when it has none by that of the setup.

@@ -80,11 +80,22 @@ impl Machine for Conversation {
     type Event = Event;
 
     fn new(now: Now, config: Config) -> Self {
-        let Config { client, setup, session, login, settings, policy, rules, questions, budget, output } =
-            config;
+        let Config {
+            client,
+            setup,
+            session,
+            transcript,
+            login,
+            settings,
+            policy,
+            rules,
+            questions,
+            budget,
+            output,
+        } = config;
         let asks = policy == Policy::Ask || questions == Questions::Ask;
         let judge = Judge { policy, rules, cwd: setup.cwd.clone(), asks };
-        let opening = Opening::new(STEP, setup, session, settings).login(login);
+        let opening = Opening::new(STEP, setup, session, settings).transcript(transcript).login(login);
         let mut this = Self {
             client: Client::new(now, client),
             state: State::Starting(Box::new(opening)),

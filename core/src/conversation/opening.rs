@@ -26,6 +26,8 @@ pub(crate) struct Opening {
     tag: Tag,
     setup: SessionSetup,
     settings: Vec<Setting>,
+    /// The history of an old session is to be told.
+    transcript: bool,
     login: Login,
     state: State,
 }
@@ -73,7 +75,19 @@ pub(crate) enum Step {
 
 impl Opening {
     pub(crate) const fn new(tag: Tag, setup: SessionSetup, choice: Choice, settings: Vec<Setting>) -> Self {
-        Self { tag, setup, settings, login: Login::by(None), state: State::Waiting(choice) }
+        Self {
+            tag,
+            setup,
+            settings,
+            transcript: false,
+            login: Login::by(None),
+            state: State::Waiting(choice),
+        }
+    }
+
+    /// With the history of an old session, or without.
+    pub(crate) fn transcript(self, transcript: bool) -> Self {
+        Self { transcript, ..self }
     }
 
     /// With a method to log in by, should the agent want it.
@@ -100,7 +114,7 @@ impl Opening {
         let State::Waiting(choice) = &mut self.state else { return None };
         let first = match std::mem::take(choice) {
             Choice::New => self.open(Which::New),
-            Choice::Old(session) => self.open(reopen(session, offers)),
+            Choice::Old(session) => self.open(reopen(session, offers, self.transcript)),
             Choice::Nowhere => Step::Nowhere,
             Choice::Errand(errand) => {
                 let mut doing = Doing::new(errand);
@@ -203,7 +217,7 @@ impl Opening {
             return Some(search.list(self.tag, Some(cursor)));
         }
         if let Some(session) = search.latest.take() {
-            let which = reopen(session.session_id, &search.offers);
+            let which = reopen(session.session_id, &search.offers, self.transcript);
             // The agent may look it up by the folder as well.
             self.setup.cwd = session.cwd;
             return Some(self.open(which));
@@ -234,12 +248,9 @@ impl Search {
     }
 }
 
-fn reopen(session: SessionId, offers: &AgentCapabilities) -> Which {
-    if !offers.load_session && offers.session_capabilities.resume {
-        Which::Resume(session)
-    } else {
-        Which::Load(session)
-    }
+fn reopen(session: SessionId, offers: &AgentCapabilities, transcript: bool) -> Which {
+    let resumes = offers.session_capabilities.resume && !(transcript && offers.load_session);
+    if resumes { Which::Resume(session) } else { Which::Load(session) }
 }
 
 /// Pages of the agent's list of sessions that are looked at: a list may have no end.

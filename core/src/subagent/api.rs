@@ -21,6 +21,9 @@ pub struct Config {
     /// A new session or an old one.
     #[serde(default)]
     pub session: Choice,
+    /// The history of an old session is to be told: as in a [conversation](crate::conversation::Config::transcript).
+    #[serde(default)]
+    pub transcript: bool,
     /// How to log in, if need be: as in a [conversation](crate::conversation::Config::login).
     #[serde(default)]
     pub login: Option<String>,
@@ -62,6 +65,7 @@ impl Config {
             client,
             setup,
             session: Choice::New,
+            transcript: false,
             login: None,
             settings: Vec::new(),
             prompt,

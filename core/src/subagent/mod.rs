@@ -8,7 +8,8 @@
 //!     └────────────────────────┴──► Lost ────────────┘ the child is gone
 //! ```
 //!
-//! The result is told when the turn ends or a clock expires, before the teardown. What else fails without an answer
+//! The result is told when the turn ends or a clock expires, before the teardown. What the agent says of the session up
+//! to 10 ms behind the end of the turn belongs to it. What else fails without an answer
 //! of the agent is told when the child is gone, since how it went is part of the reason. Either way it is told exactly once. A run
 //! that goes [nowhere](Choice::Nowhere) has its result with the handshake, and one on an [errand](Errand) when that is
 //! done.

@@ -1,11 +1,15 @@
 //! The machine of one run.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Command, Config};
 use crate::acp::ContentBlock;
+use crate::acp::client::{Moment, Text};
+use crate::conversation::answer::{Answer, Said};
+use crate::conversation::turn::is_answer;
 use crate::conversation::{self, Conversation, Event, Finished, Outcome};
-use crate::machine::{Deadline, Input, Machine, Now, Output, Outputs, Refused, Time, soonest};
+use crate::machine::{Deadline, Heard, Input, Machine, Now, Output, Outputs, Refused, Time, soonest};
 use crate::problem::Clock;
 
 /// One prompt to one fresh child.
@@ -17,9 +21,22 @@ pub struct Run {
     /// count.
     timeout: Option<(Time, Duration)>,
     cancelled: bool,
+    /// The message of the answer that was added to last, if the agent names its messages.
+    message: Option<Arc<str>>,
+    output_limit: usize,
+    /// The result, while the agent may still say what belongs to it.
+    late: Option<Late>,
     /// The result is told.
     told: bool,
     out: Outputs<Event>,
+}
+
+/// A result that is not told yet. Some agents end the turn before the last of their words, and those are its too.
+#[derive(Debug)]
+struct Late {
+    finished: Box<Finished>,
+    answer: Answer,
+    until: Time,
 }
 
 impl Machine for Run {
@@ -32,6 +49,7 @@ impl Machine for Run {
             client,
             setup,
             session,
+            transcript,
             login,
             settings,
             prompt,
@@ -46,6 +64,7 @@ impl Machine for Run {
             client,
             setup,
             session,
+            transcript,
             login,
             settings,
             policy,
@@ -59,6 +78,9 @@ impl Machine for Run {
             prompt,
             timeout: timeout.map(|timeout| (now.mono + timeout, timeout)),
             cancelled: false,
+            message: None,
+            output_limit: output,
+            late: None,
             told: false,
             out: Outputs::default(),
         };
@@ -69,6 +91,11 @@ impl Machine for Run {
     fn handle(&mut self, now: Now, input: Input<'_>) {
         self.conversation.handle(now, input);
         self.settle(now);
+        let has_ended = matches!(input, Input::Link(_, Heard::Eof));
+        if self.late.as_ref().is_some_and(|late| has_ended || late.until <= now.mono) {
+            self.tell(now);
+            self.settle(now);
+        }
         if let Some((_, after)) = self.timeout.take_if(|(at, _)| *at <= now.mono) {
             if self.cancelled {
                 self.leave(now);
@@ -91,12 +118,20 @@ impl Machine for Run {
 
     fn deadline(&self) -> Option<Deadline> {
         let timeout = self.timeout.map(|(at, _)| (at, "the whole run"));
-        soonest(timeout, self.conversation.deadline())
+        let late = self.late.as_ref().map(|late| (late.until, "the last words of a turn"));
+        soonest(soonest(timeout, late), self.conversation.deadline())
     }
 }
 
 impl Run {
     fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
+        if self.late.is_some() && !matches!(command, Command::Answer { .. } | Command::Reply { .. }) {
+            self.cancelled = true;
+            self.tell(now);
+            if command != Command::Hasten {
+                return Ok(());
+            }
+        }
         match command {
             Command::Cancel if self.told => Err(Refused::Closed),
             Command::Cancel => {
@@ -132,7 +167,7 @@ impl Run {
                     self.heard(now, event);
                 }
             }
-            if !self.conversation.is_idle() {
+            if !self.conversation.is_idle() || self.late.is_some() {
                 break;
             }
             self.begin(now);
@@ -155,31 +190,92 @@ impl Run {
     }
 
     fn heard(&mut self, now: Now, event: Event) {
-        if let Event::Finished(finished) = event {
-            self.finished(finished);
-            return self.leave(now);
-        }
-        if let Event::Closed(_) = event
-            && !self.told
-        {
-            // It was to end before there was a turn.
-            self.conclude(Outcome::Aborted);
+        match event {
+            Event::Finished(finished) => return self.finished(now, finished),
+            Event::Text(mut text) => {
+                self.text(&mut text);
+                return self.out.tell(Event::Text(text));
+            }
+            Event::Updated(mut updated) => {
+                if self.late.is_some() && updated.moment == Moment::Between {
+                    updated.moment = Moment::Turn;
+                }
+                return self.out.tell(Event::Updated(updated));
+            }
+            Event::Closed(_) => {
+                self.tell(now);
+                if !self.told {
+                    // It was to end before there was a turn.
+                    self.conclude(Outcome::Aborted);
+                }
+            }
+            Event::Started(_)
+            | Event::Ready(_)
+            | Event::SessionOpened(_)
+            | Event::Listed(_)
+            | Event::Line(_)
+            | Event::PermissionAsked(_)
+            | Event::PermissionDecided(_)
+            | Event::QuestionAsked(_)
+            | Event::QuestionDecided(_)
+            | Event::PageDone(_)
+            | Event::Stderr(_)
+            | Event::Noticed(_) => {}
         }
         self.out.tell(event);
+    }
+
+    /// A piece of text: of the turn, also when it comes behind its end.
+    fn text(&mut self, text: &mut Text) {
+        if let Some(late) = self.late.as_mut().filter(|_| text.moment == Moment::Between) {
+            text.moment = Moment::Turn;
+            if is_answer(text) {
+                late.answer.add(&text.text, text.message.as_ref());
+            }
+        } else if is_answer(text) {
+            self.message.clone_from(&text.message);
+        }
     }
 
     fn conclude(&mut self, outcome: Outcome) {
         for event in self.conversation.conclude(outcome) {
             if let Event::Finished(finished) = event {
-                self.finished(finished);
+                self.result(finished);
             } else {
                 self.out.tell(event);
             }
         }
     }
 
+    /// The turn is over. After an end that was the agent's own wish there may be words that it has overtaken.
+    fn finished(&mut self, now: Now, mut finished: Box<Finished>) {
+        if self.cancelled || finished.stop_reason.is_none() || self.told || self.late.is_some() {
+            self.tell(now);
+            self.result(finished);
+            return self.leave(now);
+        }
+        self.timeout = None;
+        let said = Said {
+            text: std::mem::take(&mut finished.output),
+            truncated: finished.output_truncated,
+            starts: std::mem::take(&mut finished.starts),
+        };
+        let answer = Answer::from(said, self.output_limit, self.message.take());
+        self.late = Some(Late { finished, answer, until: now.mono + DRAIN });
+    }
+
+    /// Nothing more is waited for.
+    fn tell(&mut self, now: Now) {
+        if let Some(Late { mut finished, mut answer, .. }) = self.late.take() {
+            let Said { text, truncated, starts } = answer.take();
+            (finished.output, finished.output_truncated, finished.starts) = (text, truncated, starts);
+            self.result(finished);
+            self.leave(now);
+        }
+    }
+
     /// Tells the result, once. That it was cancelled counts for more than what came of it.
-    fn finished(&mut self, mut finished: Box<Finished>) {
+    fn result(&mut self, mut finished: Box<Finished>) {
         if !std::mem::replace(&mut self.told, true) {
             if self.cancelled {
                 (finished.outcome, finished.error) = (Outcome::Aborted, None);
@@ -194,3 +290,6 @@ impl Run {
         let _ = self.conversation.command(now, conversation::Command::Shutdown);
     }
 }
+
+/// For words that the end of the turn has overtaken: an agent that writes them next has written them by then.
+const DRAIN: Duration = Duration::from_millis(10);

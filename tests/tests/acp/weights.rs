@@ -1,5 +1,7 @@
 //! What updates and questions cost in memory.
 
+use std::time::Duration;
+
 use agentline_core::acp::client::{Client, Command, Config, Event, Which};
 use agentline_core::acp::{ContentBlock, SessionSetup};
 use agentline_core::subagent::{self, Policy, Run};
@@ -109,6 +111,9 @@ fn g2_a_thousand_questions_with_titles_of_a_megabyte_keep_little() {
         assert!(weight.kept < 8 << 20, "{policy:?}: {weight:?}");
         assert!(weight.peak < 48 << 20, "{policy:?}: {weight:?}");
         hear(&mut run, "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"stopReason\":\"end_turn\"}}\n");
+        // Until nothing more can belong to the turn.
+        let later = Now { mono: Now::default().mono + Duration::from_secs(1), ..Now::default() };
+        run.handle(later, Input::Tick);
         let mut finished = None;
         while let Some(output) = run.poll() {
             if let Output::Tell(subagent::Event::Finished(told)) = output {

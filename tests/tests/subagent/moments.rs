@@ -57,6 +57,15 @@ impl Hand {
 
     pub(crate) fn line(&mut self, line: &str) {
         self.hear(Heard::Bytes(format!("{}\n", line.replace('\n', " ")).as_bytes()));
+        if line.contains("stopReason") {
+            // Until nothing more can belong to the turn.
+            self.wait(DRAIN);
+        }
+    }
+
+    /// A line, and no time passes.
+    fn line_at_once(&mut self, line: &str) {
+        self.hear(Heard::Bytes(format!("{}\n", line.replace('\n', " ")).as_bytes()));
     }
 
     pub(crate) fn command(&mut self, command: Command) -> Result<(), Refused> {
@@ -106,6 +115,8 @@ impl Hand {
     }
 }
 
+/// How long words may come behind the end of their turn.
+const DRAIN: Duration = Duration::from_millis(10);
 pub(crate) const GREETING: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"authMethods":[
     {"id":"a","name":"Web login"},{"id":"t","name":"Terminal login","type":"terminal","args":["login","--now"]}]}}"#;
 pub(crate) const SESSION: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#;
@@ -233,6 +244,51 @@ fn c6_an_exit_before_our_signals_is_the_cause_though_they_came_before_the_end() 
     let failed = hand.failed();
     assert_eq!(failed.cause, RootCause::Gone(Some(Exit::Code(3))), "{failed:?}");
     assert_eq!((failed.agent_exit, failed.lived), (Some(AgentExit::Code(3)), Some(Duration::from_secs(7))));
+}
+
+#[test]
+fn c13_words_that_the_end_of_the_turn_has_overtaken_belong_to_it() {
+    let tool = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":
+        {"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}}}"#;
+    let early = || {
+        let mut hand = Hand::after(config(), &[GREETING, SESSION, CHUNK]);
+        hand.line_at_once(END);
+        assert!(hand.finished().is_none());
+        hand
+    };
+    let moment = |event: &Event| {
+        if let Event::Text(text) = event {
+            Some(text.moment)
+        } else if let Event::Updated(updated) = event {
+            Some(updated.moment)
+        } else {
+            None
+        }
+    };
+    let is_of_the_turn =
+        |hand: &Hand| hand.events.iter().filter_map(moment).all(|moment| moment == client::Moment::Turn);
+    let mut hand = early();
+    hand.wait(DRAIN / 2);
+    hand.line(CHUNK);
+    hand.line(tool);
+    hand.wait(DRAIN / 2);
+    assert_eq!(hand.finished().expect("a result").output, "so farso far");
+    assert!(is_of_the_turn(&hand), "{:?}", hand.events);
+    // Then it is told, and the agent is left.
+    assert!(matches!(hand.events.last(), Some(Event::Finished(_))), "{:?}", hand.events);
+    hand.line(CHUNK);
+    assert_eq!(hand.finished().expect("a result").output, "so farso far");
+    // An agent that is gone is not waited for, and neither is one that we end.
+    let mut hand = early();
+    hand.hear(Heard::Eof);
+    assert_eq!(hand.finished().expect("a result").outcome, Outcome::Completed);
+    for command in [Command::Cancel, Command::Dispose, Command::Hasten] {
+        let mut hand = early();
+        hand.line(CHUNK);
+        hand.command(command).unwrap();
+        let finished = hand.finished().expect("a result");
+        assert_eq!((finished.outcome, &*finished.output), (Outcome::Aborted, "so farso far"));
+    }
 }
 
 /// where-one-message-ends

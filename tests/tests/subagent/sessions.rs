@@ -40,7 +40,7 @@ fn prompts(hand: &Hand) -> usize {
 
 #[test]
 fn the_history_of_an_old_session_is_no_part_of_the_answer() {
-    let old = || Config { session: Choice::Old(SessionId::from("s")), ..config() };
+    let old = || Config { session: Choice::Old(SessionId::from("s")), transcript: true, ..config() };
     let mut hand = Hand::after(old(), &[&greeting(true, true), CHUNK, &answer(1, "{}"), CHUNK, END]);
     assert!(hand.wrote.contains("session/load") && !hand.wrote.contains("session/new"), "{}", hand.wrote);
     assert_eq!(hand.finished().expect("a result").output, "so far");
@@ -48,6 +48,20 @@ fn the_history_of_an_old_session_is_no_part_of_the_answer() {
 
     let hand = Hand::after(old(), &[&greeting(false, true)]);
     assert!(hand.wrote.contains("session/resume"), "{}", hand.wrote);
+}
+
+#[test]
+fn b2_an_old_session_is_resumed_where_nobody_wants_its_history() {
+    for (load, resume, transcript, method) in [
+        (true, true, false, "session/resume"),
+        (true, true, true, "session/load"),
+        (false, true, true, "session/resume"),
+        (true, false, false, "session/load"),
+    ] {
+        let old = Config { session: Choice::Old(SessionId::from("s")), transcript, ..config() };
+        let hand = Hand::after(old, &[&greeting(load, resume)]);
+        assert!(hand.wrote.contains(method), "{load} {resume} {transcript}: {}", hand.wrote);
+    }
 }
 
 #[test]

@@ -88,7 +88,8 @@ pub struct Timeouts {
     pub request: Option<Duration>,
     /// For a whole turn, its open questions included.
     pub turn: Option<Duration>,
-    /// Silence during a turn; not counted while a question of the agent is open.
+    /// Silence during a turn; not counted while a question of the agent is open, or while whoever takes our events is
+    /// full: what the agent said may lie in the pipe.
     pub silence: Option<Duration>,
     /// For the end of a turn that was cancelled.
     pub cancel: Option<Duration>,
