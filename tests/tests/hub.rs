@@ -5,5 +5,6 @@
 mod hub {
     mod book;
     mod city;
+    mod links;
     mod processes;
 }

@@ -18,6 +18,7 @@ use std::time::Duration;
 use super::api::{Reason, Status, Variables};
 use super::book::{Listing, Sid, SourceId, Stand};
 use super::config::{AgentSpec, Errand, Event};
+use super::links::is_link;
 use super::machine::{Clock, Expects, Hub, Pending, Stage};
 use crate::acp::client;
 use crate::acp::session::Request as Placed;
@@ -78,6 +79,8 @@ pub(super) enum Run {
 pub(super) struct Life {
     pub(super) agent: Arc<str>,
     pub(super) names: BTreeMap<Name, Sid>,
+    /// What it offers, if it is a link and no process.
+    pub(super) link: Option<Can>,
 }
 
 /// When an agent that is busy is looked at again.
@@ -107,6 +110,11 @@ impl Agent {
     /// Whether sessions can be wanted of it.
     pub(super) fn is_usable(&self) -> bool {
         self.spec.enabled && !self.hidden && self.spec.launch.is_some()
+    }
+
+    /// It has spoken, if only by a link.
+    pub(super) const fn proven(&mut self) {
+        (self.verified, self.hidden) = (true, false);
     }
 
     /// Its process, while it is of use.
@@ -182,7 +190,7 @@ impl Hub {
         config.timeouts.initialize = Some(agent.spec.initialize.unwrap_or(self.config.timeouts.initialize));
         let placed = self.sources.insert(now, source, Source::new(now, config));
         debug_assert!(placed.is_ok(), "each number is given once");
-        self.lives.insert(source, Life { agent: Arc::clone(id), names: BTreeMap::new() });
+        self.lives.insert(source, Life { agent: Arc::clone(id), names: BTreeMap::new(), link: None });
         self.out.tell(Event::Started(Arc::clone(id)));
     }
 
@@ -289,6 +297,9 @@ impl Hub {
 
     /// A process told its last word.
     pub(super) fn down(&mut self, now: Now, source: SourceId, closed: &Closed<String>) {
+        if is_link(source) {
+            return self.link_down(now, source);
+        }
         let Some(id) = self.lives.get(&source).map(|life| Arc::clone(&life.agent)) else { return };
         let (kind, text) = why(closed);
         self.out.tell(Event::Ended(Arc::clone(&id), text.clone()));
@@ -329,6 +340,9 @@ impl Hub {
             }
         }
         self.expects.retain(|_, (of, _)| *of != source);
+        if is_link(source) {
+            return;
+        }
         let Some(agent) = self.agents.get_mut(&life.agent) else { return };
         if matches!(agent.run, Run::Leaving(of) | Run::Starting(of) | Run::Up(of) if of == source) {
             agent.run = Run::Down;
@@ -404,11 +418,17 @@ impl Hub {
             } else {
                 continue;
             };
-            self.dismiss(now, &id, &Stand::new(Status::Cancelled, Some(stand)));
+            let stand = Stand::new(Status::Cancelled, Some(stand));
+            if stand.reason == Some(Reason::AgentDisabled) {
+                self.unlink(now, Some(&id), &stand);
+            }
+            self.dismiss(now, &id, &stand);
         }
         let gone = self.agents.keys().filter(|id| !seen.contains(*id)).cloned();
         for id in gone.collect::<Vec<_>>() {
-            self.dismiss(now, &id, &Stand::new(Status::Cancelled, Some(Reason::AgentRemoved)));
+            let stand = Stand::new(Status::Cancelled, Some(Reason::AgentRemoved));
+            self.unlink(now, Some(&id), &stand);
+            self.dismiss(now, &id, &stand);
             self.agents.remove(&id);
         }
     }

@@ -10,7 +10,7 @@ use super::api::{HubProblem, Policy, Variables, Who};
 use super::book::{Counters, Prompt, Record, Sid};
 use crate::acp::session::Implementation;
 use crate::control::server;
-use crate::machine::{OpenError, SpawnSpec, Tag};
+use crate::machine::{Address, OpenError, SpawnSpec, Tag};
 use crate::session::{Noted, TurnId};
 
 /// What a hub starts from.
@@ -18,6 +18,8 @@ use crate::session::{Noted, TurnId};
 pub struct Config {
     /// Its control socket.
     pub control: server::Config,
+    /// Where agents that run already dial in. `None`: nowhere.
+    pub reverse: Option<Address>,
     /// Its process, as `health` tells it.
     pub pid: u32,
     /// Its version.
@@ -49,6 +51,7 @@ impl Config {
     pub fn new(control: server::Config) -> Self {
         Self {
             control,
+            reverse: None,
             pid: 0,
             version: String::new(),
             info: None,

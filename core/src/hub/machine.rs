@@ -7,6 +7,7 @@ use super::agents::{Agent, Life};
 use super::api::{Call, HubProblem, Reason, Status, Who};
 use super::book::{ApprovalId, Book, Do, Sid, SourceId, Stand, Taken};
 use super::config::{Command, Config, Errand, Event, Found, Stored};
+use super::links::{Links, is_link};
 use super::shelf::Shelf;
 use super::show;
 use super::watch::Watch;
@@ -23,6 +24,7 @@ use crate::session::{Done, Item, Name, News, Source, Told, TurnId, Wish};
 #[derive(Debug)]
 pub struct Hub {
     pub(super) sources: Nest<SourceId, Source>,
+    pub(super) links: Option<Links>,
     pub(super) control: Nest<(), Server>,
     pub(super) book: Book,
     pub(super) agents: BTreeMap<Arc<str>, Agent>,
@@ -62,7 +64,7 @@ pub struct Hub {
     pub(super) stage: Stage,
     pub(super) started: Now,
     tags: u64,
-    ids: Ids,
+    pub(super) ids: Ids,
     pub(super) config: Config,
     pub(super) out: Outputs<Event>,
 }
@@ -148,6 +150,7 @@ impl Machine for Hub {
         let agents = config.agents.iter().map(|spec| (Arc::clone(&spec.id), Agent::new(spec.clone())));
         let mut hub = Self {
             sources: Nest::default(),
+            links: None,
             control: Nest::of((), Server::new(now, config.control.clone())),
             book: Book::new(counters),
             agents: agents.collect(),
@@ -177,6 +180,9 @@ impl Machine for Hub {
             config,
             out: Outputs::default(),
         };
+        if let Some(address) = hub.config.reverse.clone() {
+            hub.listen(now, address);
+        }
         hub.take_up(now, records, prompts);
         for problem in problems {
             hub.problem(now, problem);
@@ -199,6 +205,7 @@ impl Machine for Hub {
             Input::Tick | Input::Hold(_) => {}
         }
         self.sources.tick(now);
+        self.links_heard(now, None);
         self.control.tick(now);
         self.book.tick(now);
         while let Some((at, clock)) = self.clocks.first().cloned()
@@ -246,7 +253,8 @@ impl Machine for Hub {
             };
             (*at, name)
         });
-        let links = soonest(self.sources.deadline(), self.control.deadline());
+        let links = self.links.as_ref().and_then(Links::deadline);
+        let links = soonest(links, soonest(self.sources.deadline(), self.control.deadline()));
         soonest(soonest(self.book.deadline(), clock), links)
     }
 }
@@ -261,7 +269,7 @@ impl Hub {
     /// Whether that process is there.
     #[must_use]
     pub fn is_live(&self, source: SourceId) -> bool {
-        self.sources.get(&source).is_some()
+        self.sources.get(&source).is_some() || self.is_linked(source)
     }
 
     fn take_up(
@@ -294,8 +302,8 @@ impl Hub {
                 | Heard::WriteFailed
                 | Heard::Group(_) => {}
             }
-        } else {
-            self.control.handle(now, link, heard);
+        } else if !self.control.handle(now, link, heard) {
+            self.links_heard(now, Some((link, heard)));
         }
     }
 
@@ -319,7 +327,7 @@ impl Hub {
     ) -> Result<(), Refused> {
         self.tags += 1;
         let tag = Tag(self.tags);
-        self.sources.command(now, &source, (tag, wish))?;
+        self.say(now, source, tag, wish)?;
         if !matches!(expects, Expects::Nothing) {
             self.expects.insert(tag, (source, expects));
         }
@@ -363,6 +371,11 @@ impl Hub {
                     Nested::Event(told) => self.told(now, source, told),
                     Nested::Ended => self.ended(now, source),
                 }
+            } else if let Some((source, told)) = self.next_of_links() {
+                match told {
+                    Nested::Event(told) => self.told(now, source, told),
+                    Nested::Ended => self.ended(now, source),
+                }
             } else if !self.moves_on(now) {
                 break;
             }
@@ -395,7 +408,7 @@ impl Hub {
                 self.stop(now);
                 true
             }
-            Stage::Leaving(why) if self.control.is_empty() && self.sources.is_empty() => {
+            Stage::Leaving(why) if self.control.is_empty() && self.sources.is_empty() && self.no_links() => {
                 self.stage = Stage::Ended;
                 self.clocks.clear();
                 self.shelf.retry(&self.book, &mut self.ids, &mut self.out);
@@ -414,6 +427,7 @@ impl Hub {
         for id in self.agents.keys().cloned().collect::<Vec<_>>() {
             self.dismiss(now, &id, &stand);
         }
+        self.stop_links(now, &stand);
         while let Some(what) = self.book.poll() {
             self.perform(now, what);
         }
@@ -444,14 +458,21 @@ impl Hub {
     fn told(&mut self, now: Now, source: SourceId, told: Told) {
         match told {
             Told::Up(up) => self.up(now, source, &up),
-            Told::News(item) => self.news(now, source, &item),
+            Told::Hello(up) => self.hello(now, source, &up),
+            Told::News(item) => {
+                if let News::Announced(there) = &item.news {
+                    self.announced(now, source, &item, there);
+                } else {
+                    self.news(now, source, &item);
+                }
+            }
             Told::Done(tag, done) => self.done(now, source, tag, *done),
             Told::Noted(noted) => {
                 if let Some(life) = self.lives.get(&source) {
                     self.out.tell(Event::Noted(Arc::clone(&life.agent), noted));
                 }
             }
-            Told::Hello(_) | Told::Other(_) => {}
+            Told::Other(_) => {}
             Told::Down(closed) => self.down(now, source, &closed),
         }
     }
@@ -477,6 +498,9 @@ impl Hub {
 
     /// News of a name that nobody knows: of a session that is being opened, or one of the agent's own.
     fn unknown(&mut self, now: Now, source: SourceId, item: &Item) {
+        if is_link(source) {
+            return self.not_theirs(now, source, item);
+        }
         if let News::Asked(asked) = &item.news {
             let agent = self.lives.get(&source).map(|life| Arc::clone(&life.agent)).unwrap_or_default();
             return self.book.ask_beside(now, source, agent, (**asked).clone());

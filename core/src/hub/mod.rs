@@ -35,6 +35,13 @@
 //! * A question has an id, `a7`, and is settled once. The first answer counts; a policy answers only what the hub's own turns
 //!   ask, and allows nothing for ever. A program that an agent started may not answer, nor change what answers.
 //!
+//! # Agents that dial in
+//!
+//! With [`Config::reverse`] an agent that runs already can show its sessions by the [reverse extension](crate::reverse). Who is
+//! let in is decided at its hello: an agent that is known and on, or `agentline-chat`, a conversation in a terminal. A session
+//! that a link has is driven by that link alone, is never taken from it, and its cancel has no clock. When the link ends, its
+//! turn is over as `link_lost`, and what waits is held; the agent's process may go on with the session then.
+//!
 //! # What survives
 //!
 //! Before anything of a step is said it is on disk: the numbers that may have been given, one small file for each session,
@@ -92,8 +99,8 @@
 //!
 //! # Not supported, and why
 //!
-//! * Agents that connect by themselves, Galley runners and sessions of other terminals: the book has their rules (a link
-//!   owns a session before a child does, has no clock of a cancel, and is never robbed), the hub does not take them in yet.
+//! * Galley runners and sessions of other terminals: the book has their rules, the hub does not take them in yet.
+//! * New sessions by a link that offers them: they are opened by a process of the agent.
 //! * Starting an agent again by itself: a crash is shown, and `session.retry` is a person's.
 //! * Files and terminals of the client for agents: agents have their own.
 
@@ -103,6 +110,7 @@ pub mod book;
 mod config;
 mod desk;
 mod frames;
+mod links;
 mod machine;
 mod shelf;
 mod show;

@@ -218,13 +218,13 @@ impl Hub {
             pid: self.config.pid,
             version: self.config.version.clone(),
             uptime_ms: u64::try_from(now.mono.since(self.started.mono).as_millis()).unwrap_or(u64::MAX),
-            links: 0,
+            links: self.links(),
             sessions: self.book.sessions().count(),
             running: self.running(),
             questions: self.book.open_asks().count(),
             agents: self.agents.values().filter(up).count(),
             clients: self.clients(),
-            reverse: None,
+            reverse: self.reverse(),
             problems: self.problems.values().cloned().collect(),
         }
     }
