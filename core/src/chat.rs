@@ -479,11 +479,24 @@ impl Chat {
         }
     }
 
+    /// What the hub wished to say is not said: its cancel may come in one breath with its prompt.
+    fn call_off(&mut self, now: Now) {
+        self.lines.retain(|line| {
+            if let Source::Hub(turn) = line.from {
+                self.hub.called_off(now, turn);
+            }
+            !matches!(line.from, Source::Hub(_))
+        });
+    }
+
     fn hub_said(&mut self, now: Now, says: Says) {
         match says {
             Says::Prompt(turn, _) if self.is_leaving() => self.hub.turn_away(now, turn),
             Says::Prompt(turn, text) => self.queue(text, Source::Hub(turn)),
-            Says::Cancel => self.cancel_from_outside(now),
+            Says::Cancel => {
+                self.call_off(now);
+                self.cancel_from_outside(now);
+            }
             Says::Answer(request, outcome) => {
                 // Refused when the terminal was first, or the question is moot.
                 let _ = self.ask(now, conversation::Command::Answer { request, outcome });

@@ -105,6 +105,9 @@ struct Run {
     /// Leave by itself after that time without work and without clients
     #[arg(long, value_name = "TIME", value_parser = duration)]
     leave_after: Option<Duration>,
+    /// Do not take in agents that run already and show themselves, as `chat --announce` does
+    #[arg(long)]
+    no_reverse: bool,
     /// Started by another command: stderr is the log
     #[arg(long, hide = true)]
     detached: bool,

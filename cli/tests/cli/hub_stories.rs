@@ -317,3 +317,54 @@ fn another_machine_is_spoken_to_as_this_one() {
     there.home.kill();
     assert_eq!(watch.end().0.code(), Some(4));
 }
+
+#[test]
+fn conversations_in_terminals_are_seen_prompted_approved_and_cancelled() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&["hub", "start"]).code, Some(0));
+    let chat = |args: &[&str]| {
+        let args = [&["chat", "--json", "-p", "ask", "--announce"], args].concat();
+        let mut chat = Running::new(desk.command(&args).stdin(std::process::Stdio::piped()));
+        chat.until_said("◦ shown by the hub");
+        chat
+    };
+    let (mut one, mut other) = (chat(&["--agent", "one"]), chat(&[]));
+    let live = || desk.run(&["session", "list", "--json"]).objects();
+    while live().len() < 2 {
+        std::thread::yield_now();
+    }
+    let id = |agent: &str| {
+        let row = live().into_iter().find(|row| row["agent"] == agent).expect("a row");
+        row["id"].as_str().expect("an id").to_owned()
+    };
+    let (first, second) = (id("one"), id("agentline-chat"));
+
+    assert_eq!(desk.run(&["session", "send", &first, "ask"]).code, Some(0));
+    assert_eq!(desk.wait(&first), Some(8));
+    assert_eq!(one.until_some(|object| object["from"] == "hub")["text"], "ask");
+    let approved = desk.run(&["approve"]);
+    assert!(approved.code == Some(0) && approved.err.contains(&format!("({first})")), "{approved:?}");
+    assert_eq!(desk.wait(&first), Some(0));
+
+    assert_eq!(desk.run(&["session", "send", &second, "slow 60000"]).code, Some(0));
+    other.until("text");
+    let cancelled = desk.run(&["session", "cancel", &second]);
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    assert_eq!(desk.wait(&second), Some(130));
+
+    for chat in [&mut one, &mut other] {
+        drop(chat.child().stdin.take());
+    }
+    assert_eq!(one.end().0.code(), Some(0));
+    assert_eq!(other.end().0.code(), Some(130), "a turn was cancelled");
+}
+
+#[test]
+fn a_hub_takes_in_nobody_where_it_is_told_so() {
+    let desk = Desk::new();
+    let mut hub = Running::new(&mut desk.command(&["hub", "run", "--no-reverse", "--json"]));
+    assert_eq!(hub.until("listening")["reverse"], Value::Null);
+    assert!(!desk.home.bench.path("home/.botbus/run").exists());
+    hub.signal(Signal::TERM);
+    hub.end();
+}

@@ -150,6 +150,12 @@ impl Hub {
         self.tell(now, Command::FailPrompt { turn, error });
     }
 
+    /// A prompt of the hub's was cancelled before it was said.
+    pub(super) fn called_off(&mut self, now: Now, turn: TurnKey) {
+        let stopped = Box::new(StopReason::Cancelled.into());
+        self.tell(now, Command::EndPrompt { turn, stopped });
+    }
+
     /// What is told of the conversation.
     pub(super) fn said(&mut self, now: Now, event: &conversation::Event) {
         use conversation::Event as Said;
