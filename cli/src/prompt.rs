@@ -28,12 +28,14 @@ pub(crate) fn prompt(args: &Run, notes: &Notes) -> Result<Vec<ContentBlock>, Pro
             None => text.clone(),
         },
         (_, Some(file)) => text_of("--prompt-file", file)?,
+        // It is shown how it would be said, not what.
+        (None, None) if args.dry_run => String::new(),
         (None, None) if io::stdin().is_terminal() => {
             return Err(usage("no prompt").hint("agentline run \"hello\", --prompt-file FILE, or a pipe"));
         }
         (_, None) => stdin_text()?,
     };
-    if text.trim().is_empty() {
+    if text.trim().is_empty() && !args.dry_run {
         return Err(usage("the prompt is empty").hint("agentline run \"hello\""));
     }
     let mut blocks = vec![ContentBlock::text(text)];

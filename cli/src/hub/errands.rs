@@ -43,11 +43,6 @@ impl Errands {
         Self { folders, program, settings, agents, problem: None, searched, stamp }
     }
 
-    /// The agent that the user chose.
-    pub(super) fn default_agent(&self) -> Option<String> {
-        self.settings.default_agent.clone()
-    }
-
     /// The command that is told of what nobody sees.
     pub(super) fn notify(&self) -> &[String] {
         match find::trusted(&self.folders) {
@@ -112,6 +107,7 @@ impl Errands {
                     Origin::Registry => "registry".into(),
                 },
                 enabled: agent.enabled,
+                default: self.is_default(&agent.id),
                 launch,
                 initialize: None,
             });
@@ -127,12 +123,18 @@ impl Errands {
         (agents, problems)
     }
 
+    /// Whether the user chose it for what names none.
+    fn is_default(&self, id: &str) -> bool {
+        self.settings.default_agent.as_deref() == Some(id)
+    }
+
     fn demo(&self) -> AgentSpec {
         AgentSpec {
             id: DEMO.into(),
             name: "demo agent".into(),
             origin: "built-in".into(),
             enabled: self.settings.is_enabled(DEMO),
+            default: self.is_default(DEMO),
             launch: Some("demo-agent".into()),
             initialize: None,
         }

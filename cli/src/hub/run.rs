@@ -81,7 +81,6 @@ fn config(folders: &Folders, errands: &mut Errands, log: &Log, eager: bool) -> C
         state: Some(folders.state.path.clone()),
         stored,
         home: folders.home.to_string_lossy().into_owned(),
-        default_agent: errands.default_agent(),
         agents,
         eager,
         ..Config::new(server::Config::new(Address(folders.control_socket())))

@@ -66,6 +66,8 @@ fn a_dry_run_starts_nothing() {
     let ended = done(bench.agentline(&["--json"]).args(args).env("MY_TOKEN", "hunter2"));
     assert_eq!(ended.result()["outcome"], "dry-run");
     assert_eq!(ended.objects()[0]["withheld"], json!(["MY_TOKEN"]));
+    let unsaid = done(&mut bench.agentline(&["run", "--dry-run", "--", "/bin/touch", text(&proof)]));
+    assert_eq!(unsaid.code, Some(0), "{unsaid:?}");
     assert!(!proof.exists());
 }
 

@@ -104,9 +104,11 @@ fn whoever_sits_elsewhere_approves_and_the_second_answer_is_refused() {
     let question = asked[0]["approvalId"].as_str().expect("an id").to_owned();
 
     // A program of an agent's may not decide that.
-    let inside = done(desk.command(&["approve", &question]).env("AGENTLINE_INSIDE", "two"));
-    assert_eq!(inside.code, Some(1), "{inside:?}");
-    assert!(inside.err.contains("may not decide"), "{inside:?}");
+    for decides in [["approve", &question].as_slice(), &["session", "delete", &id]] {
+        let inside = done(desk.command(decides).env("AGENTLINE_INSIDE", "two"));
+        assert_eq!(inside.code, Some(1), "{inside:?}");
+        assert!(inside.err.contains("may not decide"), "{inside:?}");
+    }
 
     let approved = desk.run(&["approve"]);
     assert_eq!(approved.code, Some(0), "{approved:?}");
@@ -367,4 +369,16 @@ fn a_hub_takes_in_nobody_where_it_is_told_so() {
     assert!(!desk.home.bench.path("home/.botbus/run").exists());
     hub.signal(Signal::TERM);
     hub.end();
+}
+
+#[test]
+fn the_agent_of_a_session_that_names_none_is_whichever_the_user_chose_last() {
+    let desk = Desk::new();
+    let new = || desk.run(&["session", "new", "-q", "hello"]);
+    assert_eq!(new().code, Some(2), "there are two");
+    for chosen in ["two", "one"] {
+        assert_eq!(desk.run(&["agent", "default", chosen]).code, Some(0));
+        let id = new().out.trim().to_owned();
+        assert_eq!(desk.row(&id)["agent"], chosen);
+    }
 }

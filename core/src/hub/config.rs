@@ -32,8 +32,6 @@ pub struct Config {
     pub stored: Stored,
     /// The user's home: the workspace of a session that is given none.
     pub home: String,
-    /// The agent of a session that is given none.
-    pub default_agent: Option<String>,
     /// The policy of a session that is given none.
     pub policy: Policy,
     /// The agents that there are.
@@ -58,7 +56,6 @@ impl Config {
             state: None,
             stored: Stored::default(),
             home: "/".to_owned(),
-            default_agent: None,
             policy: Policy::Ask,
             agents: Vec::new(),
             eager: false,
@@ -126,6 +123,8 @@ pub struct AgentSpec {
     pub origin: String,
     /// Whether the user left it on.
     pub enabled: bool,
+    /// Whether it is the agent of a session that is given none: of several the first.
+    pub default: bool,
     /// What starts it, in any form: two that are equal start the same file in the same way. `None`: it cannot be started.
     pub launch: Option<String>,
     /// For its `initialize`, where that is not as usual.

@@ -249,6 +249,7 @@ fn spec(number: usize) -> AgentSpec {
         name: format!("Agent {number}"),
         origin: if number < 5 { "registry" } else { "manifest" }.to_owned(),
         enabled: true,
+        default: false,
         launch: Some(id.clone()),
         initialize: None,
         id: id.into(),

@@ -281,6 +281,7 @@ fn spec(id: &str, origin: &str) -> AgentSpec {
         name: id.to_uppercase(),
         origin: origin.to_owned(),
         enabled: true,
+        default: false,
         launch: Some(id.to_owned()),
         initialize: None,
     }

@@ -33,6 +33,7 @@ fn spec(id: &str, enabled: bool) -> AgentSpec {
         name: id.to_owned(),
         origin: "manifest".to_owned(),
         enabled,
+        default: false,
         launch: None,
         initialize: None,
     }

@@ -135,6 +135,7 @@ fn demo() -> AgentSpec {
         name: "Demo".into(),
         origin: "manifest".into(),
         enabled: true,
+        default: false,
         launch: Some("demo".into()),
         initialize: None,
     }

@@ -75,6 +75,7 @@ impl Hub {
             Call::ApprovalRespond(_)
             | Call::SessionSetPolicy(_)
             | Call::AgentsEnable(_)
+            | Call::SessionDelete(_)
             | Call::HubStop(_) => true,
             Call::SessionNew(new) => new.policy.is_some_and(show::decides),
             Call::SessionSet(set) => set.mode.is_some() || set.option.is_some(),
@@ -95,7 +96,6 @@ impl Hub {
             | Call::SessionClose(_)
             | Call::SessionArchive(_)
             | Call::SessionRestore(_)
-            | Call::SessionDelete(_)
             | Call::SessionRename(_)
             | Call::LlmSet(_)
             | Call::ApprovalsList(_)

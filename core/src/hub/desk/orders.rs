@@ -95,7 +95,7 @@ impl Hub {
 
     /// The agent of that id, else the one that goes without saying.
     fn agent_for(&self, id: Option<&str>) -> Result<Arc<str>, Failure> {
-        let default = || self.config.default_agent.as_deref().filter(|id| self.agents.contains_key(*id));
+        let default = || self.agents.values().find(|agent| agent.spec.default).map(|agent| &*agent.spec.id);
         let mut on = self.agents.values().filter(|agent| agent.is_usable() && agent.spec.origin != BUILT_IN);
         let id = match id.or_else(default) {
             Some(id) => id,
