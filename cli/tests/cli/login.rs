@@ -1,5 +1,6 @@
 //! Logging in, out, and in on the way to a session.
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::rig::{AGENTLINE, Bench, Done, done, text};
@@ -99,6 +100,12 @@ fn at_a_terminal_a_login_is_offered_and_the_task_goes_on() {
     terminal.until("1 to 3 or n, then Enter ›");
     terminal.types("n\n");
     assert_eq!(terminal.end().0.code(), Some(7));
+
+    // Ctrl-C is a no as well.
+    let mut terminal = Terminal::sized(&mut bench.agentline(&words), 200, 24);
+    terminal.until("1 to 3 or n, then Enter ›");
+    terminal.signal(Signal::INT);
+    assert_eq!(terminal.end().0.code(), Some(7));
 }
 
 #[test]
@@ -117,6 +124,10 @@ fn a_login_in_a_terminal_is_shown_agreed_to_and_run_there() {
         assert_eq!((status.code(), bench.path("login").exists()), (Some(code), is_in), "{shown}");
         assert_eq!(shown.contains("demo agent: logged in"), is_in, "{shown}");
     }
+    let mut terminal = Terminal::sized(&mut bench.agentline(&words), 200, 24);
+    terminal.until("1 to 3 or n, then Enter ›");
+    terminal.signal(Signal::INT);
+    assert_eq!(terminal.end().0.code(), Some(130));
     assert_eq!(run(&bench, &["run", "echo"]).code, Some(0));
     let out = run(&bench, &["logout"]);
     assert_eq!(
