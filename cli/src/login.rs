@@ -304,14 +304,14 @@ fn choose<'a>(start: &Start, methods: &'a [AuthMethod], notes: &Notes) -> Option
 
 /// What a person types to a question; nothing at the end of the input, and at Ctrl-C.
 fn ask(lines: &[String], call: &str, notes: &Notes) -> Option<String> {
-    // What was typed before it can be seen was no answer.
-    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
-    notes.question(lines, call);
     let (tell, told) = mpsc::channel();
     signals::on_each(tell.clone(), |tell, _| {
         let _ = tell.send(None);
     })
     .ok()?;
+    // What was typed before it can be seen was no answer.
+    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
+    notes.question(lines, call);
     // A signal does not end a read. Whoever is still in it when we leave ends with us.
     thread::spawn(move || {
         let mut line = String::new();
