@@ -56,13 +56,13 @@ fn drive(agent: SpawnSpec, args: &Check, sheet: &mut Sheet, notes: &Notes) -> io
     let signals = Signals::catch()?;
     let folder = Scratch::new()?;
     let mut config = plan(agent, folder.path(), args.prompt.as_deref());
-    config.client.timeouts = Timeouts {
+    config.conversation.client.timeouts = Timeouts {
         initialize: Some(args.init_timeout),
         session: Some(args.session_timeout),
         turn: Some(args.timeout),
-        ..config.client.timeouts
+        ..config.conversation.client.timeouts
     };
-    config.client.graces = plan::graces(LEAVE);
+    config.conversation.client.graces = plan::graces(LEAVE);
     let mut driver = Driver::<Run>::new(config)?;
     let mut end = Some(Command::Dispose);
     signals.on_each(driver.handle(), move |run, _| {

@@ -13,6 +13,7 @@ use agentline_core::acp::session::{
     ClientAuth, ClientCapabilities, ClientSessions, Elicitation, Implementation, McpServer, OptionTypes,
     SessionSetup, Setting, SystemPrompt,
 };
+use agentline_core::conversation;
 use agentline_core::discovery::{Environment, Launch};
 use agentline_core::rules::{Rule, Rules};
 use agentline_core::subagent::env::{Scrubbed, scrub};
@@ -93,7 +94,7 @@ impl Task {
             cancel: Some(args.cancel_grace),
             ..Timeouts::default()
         };
-        let config = Config {
+        let conversation = conversation::Config {
             session: args.session.choice(spellings),
             transcript,
             login: args.session.login.clone(),
@@ -102,9 +103,9 @@ impl Task {
             rules,
             questions: self.questions,
             budget: args.session.budget(),
-            timeout: args.timeout,
-            ..Config::new(client(spec, timeouts, args.child.leave_grace), setup, self.prompt)
+            ..conversation::Config::new(client(spec, timeouts, args.child.leave_grace), setup)
         };
+        let config = Config { conversation, prompt: self.prompt, timeout: args.timeout };
         Ok(Plan { config, whose, secrets })
     }
 }

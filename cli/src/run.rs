@@ -64,10 +64,11 @@ pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<Exi
     let again = plan.as_ref().ok().filter(|_| offers).cloned();
     let (code, logins) = attempt.make(plan, trace);
     if let Some(mut plan) = again
-        && let Open::Spawn(spec) = &plan.config.client.open
+        && let Open::Spawn(spec) = &plan.config.conversation.client.open
         && let Some(login) = login::offer(spec, &bare, &logins, notes)
     {
-        plan.config.login = login.or(plan.config.login);
+        let conversation = &mut plan.config.conversation;
+        conversation.login = login.or(conversation.login.take());
         return Ok(attempt.make(Ok(plan), None).0);
     }
     Ok(code)
@@ -118,7 +119,7 @@ fn drive(
 ) -> io::Result<Vec<AuthMethod>> {
     let Plan { config, secrets, .. } = plan;
     let mut logins = Vec::new();
-    let asks = config.policy == Policy::Ask || config.questions == Questions::Ask;
+    let asks = config.conversation.policy == Policy::Ask || config.conversation.questions == Questions::Ask;
     let recording =
         trace.is_some().then(|| Recording { channel: "acp".into(), role: "subagent".into(), secrets });
     guard::arm(notes);

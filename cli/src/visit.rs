@@ -11,6 +11,7 @@ use agentline_core::SpawnSpec;
 use agentline_core::acp::SessionId;
 use agentline_core::acp::client::Timeouts;
 use agentline_core::acp::session::{AuthMethod, SessionInfo, SessionSetup};
+use agentline_core::conversation;
 use agentline_core::subagent::{Choice, Command, Config, Event, Finished, Questions, Run};
 use agentline_core::trace::Masks;
 
@@ -74,12 +75,10 @@ impl Agent {
         let timeouts = Timeouts { initialize: Some(self.init_timeout), ..Timeouts::default() };
         let setup = SessionSetup::in_directory(self.spec.cwd.to_string_lossy());
         let questions = if is_interactive() { Questions::Ask } else { Questions::Decline };
-        let config = Config {
-            session: choice,
-            questions,
-            ..Config::new(plan::client(self.spec.clone(), timeouts, LEAVE), setup, Vec::new())
-        };
-        let driver = Driver::<Run>::new(config)?;
+        let client = plan::client(self.spec.clone(), timeouts, LEAVE);
+        let conversation =
+            conversation::Config { session: choice, questions, ..conversation::Config::new(client, setup) };
+        let driver = Driver::<Run>::new(Config::new(conversation, Vec::new()))?;
         let mut end = Some(Command::Dispose);
         signals.on_each(driver.handle(), move |run, _| {
             // Refused when the run is over.

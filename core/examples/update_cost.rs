@@ -6,7 +6,8 @@
 
 use agentline_core::acp::{Client, ContentBlock, SessionSetup, client};
 use agentline_core::chat::{self, Chat};
-use agentline_core::subagent::{self, Choice, Policy, Run};
+use agentline_core::conversation;
+use agentline_core::subagent::{self, Run};
 use agentline_core::{Action, Heard, Input, Machine, Now, Open, Output, Peer, Tag};
 
 const TEXT: &str = r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"0123456789012345678901234567890123456789"}}"#;
@@ -77,35 +78,21 @@ fn main() {
     let session = format!("sess-{:016}", sessions.div_ceil(2));
 
     let client = client::Config::new(Open::Given(0));
+    // Text is kept for the result up to a limit: without it, what is copied would be counted too.
     let setup = SessionSetup::in_directory("/");
+    let conversation = conversation::Config { output: 0, ..conversation::Config::new(client.clone(), setup) };
     match word(2) {
         "run" => {
-            let config = subagent::Config::new(client, setup, vec![ContentBlock::text("go")]);
-            // Text is kept for the result up to a limit: without it, what is copied would be counted too.
-            let mut run = Run::new(Now::default(), subagent::Config { output_limit: 0, ..config });
+            let run = subagent::Config::new(conversation, vec![ContentBlock::text("go")]);
+            let mut run = Run::new(Now::default(), run);
             say(&mut run, b"");
             say(&mut run, &answer(0, "{\"protocolVersion\":1}"));
             say(&mut run, &opened(1, 1));
             listen(&mut run, &session, update, wanted);
         }
         "chat" => {
-            let limits = chat::Limits { output: 0, answer: 0, ..chat::Limits::default() };
-            let (session_of, settings, policy) = (Choice::New, Vec::new(), Policy::Reject);
-            let config = chat::Config {
-                client,
-                setup,
-                session: session_of,
-                transcript: false,
-                login: None,
-                settings,
-                policy,
-                rules: Default::default(),
-                questions: Default::default(),
-                budget: Default::default(),
-                attach: None,
-                announce: None,
-                limits,
-            };
+            let limits = chat::Limits { answer: 0, ..chat::Limits::default() };
+            let config = chat::Config { conversation, attach: None, announce: None, limits };
             let mut chat = Chat::new(Now::default(), config);
             say(&mut chat, b"");
             say(&mut chat, &answer(0, "{\"protocolVersion\":1}"));

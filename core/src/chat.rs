@@ -21,54 +21,26 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::acp::agent::TurnKey;
-use crate::acp::session::SessionSetup;
-use crate::acp::{ContentBlock, PermissionOutcome, RequestKey, SessionId, StopReason, Update, client};
+use crate::acp::{ContentBlock, PermissionOutcome, RequestKey, SessionId, StopReason, Update};
 use crate::attach::presence::Attachment;
 use crate::attach::server::{self, Server, Why};
 use crate::attach::{self, Injection, PromptId, Stop};
 use crate::closed::Closed;
 use crate::conversation::answer::Answer;
 use crate::conversation::turn::is_answer;
-use crate::conversation::{
-    self, Budget, Choice, Conversation, Finished, Outcome, Policy, Questions, Reply, Setting,
-};
+use crate::conversation::{self, Conversation, Finished, Outcome, Reply};
 use crate::machine::{Deadline, Ids, Input, Machine, Now, Output, Outputs, Refused, soonest};
 use crate::nest::{Nest, Told};
 use crate::reverse;
-use crate::rules::Rules;
 use hub::{Hub, Says};
 
 /// What a conversation starts from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Config {
-    /// The agent and the clocks of the connection.
-    pub client: client::Config,
-    /// The workspace and what goes with it.
-    pub setup: SessionSetup,
-    /// A new session or an old one. With [`Choice::Nowhere`] the conversation is over when the handshake is done.
-    #[serde(default)]
-    pub session: Choice,
-    /// The history of an old session is to be told: as in a [conversation](conversation::Config::transcript).
-    #[serde(default)]
-    pub transcript: bool,
-    /// How to log in, if need be: as in a [conversation](conversation::Config::login).
-    #[serde(default)]
-    pub login: Option<String>,
-    /// What to set before the first line is said, in order. What cannot be set ends the conversation.
-    #[serde(default)]
-    pub settings: Vec<Setting>,
-    /// Who answers permission requests.
-    pub policy: Policy,
-    /// What decides before it: as in a [conversation](crate::conversation::Config::rules).
-    #[serde(default)]
-    pub rules: Rules,
-    /// Who answers its other questions: as in a [conversation](conversation::Config::questions).
-    #[serde(default)]
-    pub questions: Questions,
-    /// What the agent may spend: as in a [conversation](crate::conversation::Config::budget).
-    #[serde(default)]
-    pub budget: Budget,
+    /// The agent, the session, and who decides. What cannot be set before the first line is said ends the conversation;
+    /// with [`conversation::Choice::Nowhere`] it is over when the handshake is done.
+    pub conversation: conversation::Config,
     /// Lets others speak into it. The session's id is filled in.
     pub attach: Option<server::Config>,
     /// Shows it to a hub that is there when the session is open. Without one it goes on as it is.
@@ -84,8 +56,6 @@ pub struct Config {
 pub struct Limits {
     /// Typed lines that wait. 100: more than a person types ahead; who reads a file waits.
     pub lines: usize,
-    /// Bytes of the answer that are kept for the result of a turn.
-    pub output: usize,
     /// Bytes of the last piece of the answer, for those who attach. 1 MiB: escaped, it still fits into a line
     /// of the attach channel.
     pub answer: usize,
@@ -93,7 +63,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { lines: 100, output: 16 << 20, answer: 1 << 20 }
+        Self { lines: 100, answer: 1 << 20 }
     }
 }
 
@@ -214,38 +184,10 @@ impl Machine for Chat {
     type Event = Event;
 
     fn new(now: Now, config: Config) -> Self {
-        let Config {
-            client,
-            setup,
-            session,
-            transcript,
-            login,
-            settings,
-            policy,
-            rules,
-            questions,
-            budget,
-            attach,
-            announce,
-            limits,
-        } = config;
-        let hub = Hub::new(announce, setup.cwd.clone());
-        let output = limits.output;
-        let config = conversation::Config {
-            client,
-            setup,
-            session,
-            transcript,
-            login,
-            settings,
-            policy,
-            rules,
-            questions,
-            budget,
-            output,
-        };
+        let Config { conversation, attach, announce, limits } = config;
+        let hub = Hub::new(announce, conversation.setup.cwd.clone());
         let mut chat = Self {
-            conversation: Nest::of((), Conversation::new(now, config)),
+            conversation: Nest::of((), Conversation::new(now, conversation)),
             server: Nest::default(),
             hub,
             keyboard: Keyboard::Open,

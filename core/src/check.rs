@@ -11,8 +11,9 @@ use std::time::Duration;
 use crate::acp::client::{self, Timeouts};
 use crate::acp::session::Implementation;
 use crate::acp::{ContentBlock, SessionSetup};
+use crate::conversation::{self, Finished, Outcome, Policy};
 use crate::machine::{Open, SpawnSpec, Stderr};
-use crate::subagent::{Config, Finished, Outcome, Policy};
+use crate::subagent::Config;
 
 /// What a run is to do to check an agent: in this folder, it shakes hands and opens a session, since many agents want
 /// a login only then; and with a prompt it runs one turn.
@@ -33,10 +34,9 @@ pub fn plan(agent: SpawnSpec, folder: &Path, prompt: Option<&str>) -> Config {
         ..client::Config::new(Open::spawn(spec))
     };
     let setup = SessionSetup::in_directory(folder.to_string_lossy());
-    Config {
-        policy: Policy::Cancel,
-        ..Config::new(client, setup, prompt.map(ContentBlock::text).into_iter().collect())
-    }
+    let conversation =
+        conversation::Config { policy: Policy::Cancel, ..conversation::Config::new(client, setup) };
+    Config::new(conversation, prompt.map(ContentBlock::text).into_iter().collect())
 }
 
 /// Whether the agent can be used. A turn that ends by any word of the agent is as good as another.

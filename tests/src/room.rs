@@ -16,11 +16,10 @@ use agentline_core::acp::{
 };
 use agentline_core::attach::{Answer, Caller, Failure, caller, client as visitor};
 use agentline_core::chat::{Chat, Command, Config, Event, Limits, Source};
+use agentline_core::conversation::{self, Choice, Finished, Policy, Setting};
 use agentline_core::reverse::acceptor::{self, Acceptor};
 use agentline_core::reverse::{self, Capabilities};
 use agentline_core::rpc::{RpcError, code};
-use agentline_core::rules::Rules;
-use agentline_core::subagent::{self, Budget, Choice, Finished, Policy, Questions, Setting};
 use agentline_core::{Address, Machine, Now, Open, SpawnSpec, Stderr, Tag};
 
 use crate::attach::{self, RECORD, TOKEN_FILE};
@@ -127,7 +126,8 @@ impl<'d> Room<'d> {
     /// A conversation in that session, with that set in it, in a world where nothing goes wrong.
     #[must_use]
     pub fn opened(session: Choice, settings: Vec<Setting>) -> Self {
-        let config = Config { session, settings, ..config(Policy::Ask, true) };
+        let mut config = config(Policy::Ask, true);
+        (config.conversation.session, config.conversation.settings) = (session, settings);
         let mut room = Self::of(Dice::new(&[]), Faults::NONE, config);
         room.settle();
         room
@@ -243,8 +243,8 @@ impl Told {
         self.news.push(news);
     }
 
-    fn said(&mut self, event: subagent::Event) {
-        use subagent::Event as Said;
+    fn said(&mut self, event: conversation::Event) {
+        use conversation::Event as Said;
         let news = match event {
             Said::Text(text) => text.text,
             Said::PermissionAsked(asked) => {
@@ -567,17 +567,12 @@ impl Moves {
 fn config(policy: Policy, open: bool) -> Config {
     let spec =
         SpawnSpec { program: "agent".into(), stderr: Stderr::Pipe, cwd: "/p".into(), ..SpawnSpec::default() };
+    let setup = SessionSetup::in_directory("/p");
     Config {
-        client: client::Config::new(Open::spawn(spec)),
-        setup: SessionSetup::in_directory("/p"),
-        session: Choice::New,
-        transcript: false,
-        login: None,
-        settings: Vec::new(),
-        policy,
-        rules: Rules::default(),
-        questions: Questions::Decline,
-        budget: Budget::default(),
+        conversation: conversation::Config {
+            policy,
+            ..conversation::Config::new(client::Config::new(Open::spawn(spec)), setup)
+        },
         attach: open.then(attach::config),
         announce: None,
         limits: Limits { lines: 3, ..Limits::default() },

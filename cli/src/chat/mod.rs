@@ -24,6 +24,7 @@ use agentline_core::acp::client::Timeouts;
 use agentline_core::acp::session::McpServer;
 use agentline_core::attach::server::Why;
 use agentline_core::chat::{Chat, Command, Config, Event, Limits, Source};
+use agentline_core::conversation;
 use agentline_core::rules::Rules;
 use agentline_core::subagent::{self, Finished, Policy};
 use agentline_core::trace::{Masks, Recording, Tap, Tapped, Traced};
@@ -129,9 +130,8 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         cancel: Some(args.cancel_grace),
         ..Timeouts::default()
     };
-    let config = Config {
-        client: plan::client(spec, timeouts, args.child.leave_grace),
-        setup: setup.within(start.cwd.clone(), mcp_servers),
+    let client = plan::client(spec, timeouts, args.child.leave_grace);
+    let conversation = conversation::Config {
         session: args.session.choice(spellings),
         transcript: global.format() == Format::Json,
         login: args.session.login.clone(),
@@ -140,6 +140,10 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         rules,
         questions,
         budget: args.session.budget(),
+        ..conversation::Config::new(client, setup.within(start.cwd.clone(), mcp_servers))
+    };
+    let config = Config {
+        conversation,
         attach,
         announce: announced.as_ref().map(Announced::config).transpose()?,
         limits: Limits::default(),

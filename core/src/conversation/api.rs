@@ -53,8 +53,34 @@ pub struct Config {
     /// What the agent may spend.
     #[serde(default)]
     pub budget: Budget,
-    /// Bytes of the answer that are kept for the result of a turn; the beginning, when there is more.
+    /// Bytes of the answer that are kept for the result of a turn; the beginning, when there is more. 16 MiB: longer
+    /// ones are read as they stream.
+    #[serde(default = "output")]
     pub output: usize,
+}
+
+const fn output() -> usize {
+    16 << 20
+}
+
+impl Config {
+    /// A new session, where whatever is asked is refused, with the default clocks.
+    #[must_use]
+    pub fn new(client: client::Config, setup: SessionSetup) -> Self {
+        Self {
+            client,
+            setup,
+            session: Choice::default(),
+            transcript: false,
+            login: None,
+            settings: Vec::new(),
+            policy: Policy::default(),
+            rules: Rules::default(),
+            questions: Questions::default(),
+            budget: Budget::default(),
+            output: output(),
+        }
+    }
 }
 
 /// Which session the prompt goes to.

@@ -11,6 +11,7 @@ use super::env;
 use super::{Allow, Config, Policy};
 use crate::acp::client;
 use crate::acp::{ContentBlock, SessionSetup};
+use crate::conversation;
 use crate::limits::Graces;
 use crate::machine::{Open, SpawnSpec, Stderr};
 
@@ -175,7 +176,8 @@ impl Provider {
             Permission::Reject => Policy::Reject,
             Permission::Allow => Policy::Allow(Allow::InOrder),
         };
-        Ok(Config { policy, ..Config::new(client, setup, prompt) })
+        let conversation = conversation::Config { policy, ..conversation::Config::new(client, setup) };
+        Ok(Config::new(conversation, prompt))
     }
 }
 

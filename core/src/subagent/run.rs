@@ -45,41 +45,15 @@ impl Machine for Run {
     type Event = Event;
 
     fn new(now: Now, config: Config) -> Self {
-        let Config {
-            client,
-            setup,
-            session,
-            transcript,
-            login,
-            settings,
-            prompt,
-            policy,
-            rules,
-            questions,
-            budget,
-            timeout,
-            output_limit: output,
-        } = config;
-        let config = conversation::Config {
-            client,
-            setup,
-            session,
-            transcript,
-            login,
-            settings,
-            policy,
-            rules,
-            questions,
-            budget,
-            output,
-        };
+        let Config { conversation, prompt, timeout } = config;
+        let output_limit = conversation.output;
         let mut run = Self {
-            conversation: Conversation::new(now, config),
+            conversation: Conversation::new(now, conversation),
             prompt,
             timeout: timeout.map(|timeout| (now.mono + timeout, timeout)),
             cancelled: false,
             message: None,
-            output_limit: output,
+            output_limit,
             late: None,
             told: false,
             out: Outputs::default(),

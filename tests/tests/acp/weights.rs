@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use agentline_core::acp::client::{Client, Command, Config, Event, Which};
 use agentline_core::acp::{ContentBlock, SessionSetup};
+use agentline_core::conversation;
 use agentline_core::subagent::{self, Policy, Run};
 use agentline_core::{Action, Heard, Input, LinkId, Machine, Now, Open, Output, Peer, Tag};
 use agentline_tests::weigh;
@@ -73,8 +74,11 @@ fn an_update_asks_for_little_memory_however_many_sessions_there_are() {
 /// A run whose prompt is sent, over a stream.
 fn run(policy: Policy) -> Run {
     let prompt = vec![ContentBlock::text("x")];
-    let config = subagent::Config::new(Config::new(Open::Given(0)), SessionSetup::in_directory("/"), prompt);
-    let mut run = Run::new(Now::default(), subagent::Config { policy, ..config });
+    let conversation = conversation::Config {
+        policy,
+        ..conversation::Config::new(Config::new(Open::Given(0)), SessionSetup::in_directory("/"))
+    };
+    let mut run = Run::new(Now::default(), subagent::Config::new(conversation, prompt));
     drain(&mut run);
     run.handle(Now::default(), Input::Link(LinkId::FIRST, Heard::Opened(Peer::default())));
     drain(&mut run);

@@ -10,6 +10,7 @@ use agentline_core::acp::{
 };
 use agentline_core::attach::{AgentInfo, Injection, PromptId, Stop, Target, Turn, presence};
 use agentline_core::control::{Answer, Request};
+use agentline_core::conversation;
 use agentline_core::galley::{
     Bridge, Decision, Desktop, Exit, ExitReason, Ready, ToolStatus, bridge, desktop,
 };
@@ -97,11 +98,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         cast: |dir| {
             let setup = SessionSetup::in_directory(&*dir.to_string_lossy());
             let prompt = vec![ContentBlock::text("say hello; perm allow_once,reject_once; say bye")];
-            Cast::alone(Role::<Run>::new(subagent::Config::new(
-                config(child(AGENT, dir, &[])),
-                setup,
-                prompt,
-            )))
+            let conversation = conversation::Config::new(config(child(AGENT, dir, &[])), setup);
+            Cast::alone(Role::<Run>::new(subagent::Config::new(conversation, prompt)))
         },
         shows: &["started", "ready", "hello", "permission_decided", "finished", r#""rung":"eof""#],
     },
@@ -113,7 +111,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
             let mut client = config(child(AGENT, dir, &["--ignore-eof"]));
             client.graces.eof = SHORT;
             client.timeouts.cancel = Some(SHORT);
-            let role = Role::<Run>::new(subagent::Config::new(client, setup, prompt));
+            let role =
+                Role::<Run>::new(subagent::Config::new(conversation::Config::new(client, setup), prompt));
             Cast::alone(role.at("hello", [subagent::Command::Cancel]))
         },
         shows: &["hello", "aborted", r#""rung":"term""#],

@@ -44,7 +44,7 @@ impl Case {
         };
         let provider = self.provider.load(&workspace, |_| true).expect("a provider");
         let mut config = provider.plan(task, |_| true, ambient()).expect("a plan");
-        config.client.timeouts.cancel = Some(self.cancel_grace);
+        config.conversation.client.timeouts.cancel = Some(self.cancel_grace);
         (self.tweak)(&mut config);
         let seen = runtime(config, self.play);
         let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (self.check)(&seen)));
@@ -242,9 +242,10 @@ fn rules() -> Vec<Case> {
     const USUAL: &str = "perm reject_once,allow_always,allow_once";
     let ruled = |name, prompt, own: &'static str, project: &'static str, answer: &'static str, by: By| {
         let rules = move |config: &mut Config| {
-            config.rules.own = rules::rules(own.as_bytes(), "own").expect("rules");
-            config.rules.project = rules::project_rules(project.as_bytes(), "project").expect("rules");
-            config.policy = Policy::Allow(Allow::OnceFirst);
+            config.conversation.rules.own = rules::rules(own.as_bytes(), "own").expect("rules");
+            config.conversation.rules.project =
+                rules::project_rules(project.as_bytes(), "project").expect("rules");
+            config.conversation.policy = Policy::Allow(Allow::OnceFirst);
         };
         case(name, prompt).with(rules).check(move |seen| {
             let result = seen.finished();
@@ -285,9 +286,10 @@ fn rules() -> Vec<Case> {
         ruled("and than a rule", USUAL, once, ask, "reject_once-0", By::Rule),
         ruled("and a person is asked where there is one", USUAL, once, ask, "allow_once-2", By::User)
             .with(move |config| {
-                config.rules.own = rules::rules(once.as_bytes(), "own").expect("rules");
-                config.rules.project = rules::project_rules(ask.as_bytes(), "project").expect("rules");
-                config.questions = Questions::Ask;
+                config.conversation.rules.own = rules::rules(once.as_bytes(), "own").expect("rules");
+                config.conversation.rules.project =
+                    rules::project_rules(ask.as_bytes(), "project").expect("rules");
+                config.conversation.questions = Questions::Ask;
             })
             .check(|seen| {
                 let [decision] = &seen.finished().permissions[..] else { panic!("one decision") };
@@ -304,8 +306,8 @@ fn rules() -> Vec<Case> {
 fn questions() -> Vec<Case> {
     let asked = |name, prompt, who: Questions, answer: &'static str, by: By| {
         let offers = move |config: &mut Config| {
-            config.client.capabilities.elicitation = Elicitation { form: true, url: true };
-            config.questions = who;
+            config.conversation.client.capabilities.elicitation = Elicitation { form: true, url: true };
+            config.conversation.questions = who;
         };
         case(name, prompt).with(offers).check(move |seen| {
             assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Completed, answer));
@@ -349,7 +351,9 @@ fn questions() -> Vec<Case> {
 }
 
 fn budgets() -> Vec<Case> {
-    let spends = |name, prompt, budget: Budget| case(name, prompt).with(move |config| config.budget = budget);
+    let spends = |name, prompt, budget: Budget| {
+        case(name, prompt).with(move |config| config.conversation.budget = budget)
+    };
     let over = |seen: &Seen| {
         let result = seen.finished();
         let failed = result.error.as_ref().expect("a failure");
@@ -377,7 +381,9 @@ fn budgets() -> Vec<Case> {
 
 fn logins() -> Vec<Case> {
     let login = |name, by: Option<&'static str>| {
-        case(name, "say in").flags(&["--login"]).with(move |config| config.login = by.map(Into::into))
+        case(name, "say in")
+            .flags(&["--login"])
+            .with(move |config| config.conversation.login = by.map(Into::into))
     };
     let failed = |kind, phase| {
         move |seen: &Seen| {
@@ -387,7 +393,7 @@ fn logins() -> Vec<Case> {
     };
     let errand = |name, errand: Errand| {
         case(name, "").flags(&["--login"]).with(|config| {
-            config.session = Choice::Errand(errand);
+            config.conversation.session = Choice::Errand(errand);
             config.prompt.clear();
         })
     };

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use agentline_core::acp::{ContentBlock, SessionSetup, client};
+use agentline_core::conversation::Config as Talk;
 use agentline_core::link::Rung;
 use agentline_core::problem::{AgentExit, Clock, Failed, Foreign, Kind, Phase, RootCause};
 use agentline_core::subagent::{Command, Config, Event, Finished, Outcome, Policy, Run};
@@ -22,10 +23,18 @@ pub(crate) struct Hand {
     pub(crate) over: bool,
 }
 
-pub(crate) fn config() -> Config {
+pub(crate) fn talk() -> Talk {
     let spec = SpawnSpec { program: "/bin/agent".into(), args: vec!["--acp".into()], ..SpawnSpec::default() };
-    let prompt = vec![ContentBlock::text("do it")];
-    Config::new(client::Config::new(Open::spawn(spec)), SessionSetup::in_directory("/w"), prompt)
+    Talk::new(client::Config::new(Open::spawn(spec)), SessionSetup::in_directory("/w"))
+}
+
+/// A run of that conversation.
+pub(crate) fn of(conversation: Talk) -> Config {
+    Config::new(conversation, vec![ContentBlock::text("do it")])
+}
+
+pub(crate) fn config() -> Config {
+    of(talk())
 }
 
 impl Hand {
@@ -133,7 +142,7 @@ fn cancelled_at_any_moment_a_run_ends_once_and_as_cancelled_unless_it_was_over()
         for policy in [Policy::Reject, Policy::Ask] {
             for moment in 0..=dialogue.len() + 4 {
                 for times in 1..=3 {
-                    let mut hand = Hand::new(Config { policy, ..config() });
+                    let mut hand = Hand::new(of(Talk { policy, ..talk() }));
                     let mut told = None;
                     let mut step = 0;
                     let mut ask = |hand: &mut Hand| {
@@ -371,7 +380,7 @@ fn the_clock_of_the_whole_run_ends_it_and_does_not_overtake_a_failure() {
 #[test]
 fn while_nobody_takes_its_events_only_the_clock_of_the_whole_run_goes_on() {
     let mut timed = Config { timeout: Some(Duration::from_secs(20)), ..config() };
-    timed.client.timeouts.silence = Some(Duration::from_secs(5));
+    timed.conversation.client.timeouts.silence = Some(Duration::from_secs(5));
     let mut hand = Hand::after(timed, &[GREETING, SESSION]);
     hand.hold(true);
     hand.wait(Duration::from_secs(19));
@@ -395,8 +404,8 @@ fn the_first_reason_to_end_a_run_counts() {
 fn a_turn_that_lasts_too_long_is_cancelled_once() {
     for cancelled in [false, true] {
         let mut config = config();
-        config.client.timeouts.turn = Some(Duration::from_secs(20));
-        config.client.timeouts.cancel = None;
+        config.conversation.client.timeouts.turn = Some(Duration::from_secs(20));
+        config.conversation.client.timeouts.cancel = None;
         let mut hand = Hand::after(config, &[GREETING, SESSION]);
         hand.wait(Duration::from_secs(19));
         if cancelled {
@@ -411,7 +420,7 @@ fn a_turn_that_lasts_too_long_is_cancelled_once() {
 
 #[test]
 fn an_answer_longer_than_the_limit_keeps_its_beginning() {
-    let mut hand = Hand::after(Config { output_limit: 8, ..config() }, &[GREETING, SESSION]);
+    let mut hand = Hand::after(of(Talk { output: 8, ..talk() }), &[GREETING, SESSION]);
     let chunk = CHUNK.replace("so far", "a中b");
     hand.line(&chunk);
     hand.line(&chunk);

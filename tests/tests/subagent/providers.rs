@@ -7,6 +7,7 @@ use std::thread;
 use agentline_blocking::{Providers, Subagent};
 use agentline_core::Stderr;
 use agentline_core::acp::ContentBlock;
+use agentline_core::conversation;
 use agentline_core::subagent::provider::{Provider, Task, Unstartable};
 use agentline_core::subagent::{self, Outcome};
 use tempfile::TempDir;
@@ -89,7 +90,8 @@ fn the_configured_folder_counts_for_more_than_the_asker_s_and_only_text_is_passe
     let mut task = task(Path::new("/"), "text");
     task.prompt
         .push(serde_json::from_str(r#"{"type":"resource_link","name":"x","uri":"file:///x"}"#).unwrap());
-    let subagent::Config { setup, prompt, client, .. } = providers.plan("acp", task).unwrap();
+    let subagent::Config { conversation, prompt, .. } = providers.plan("acp", task).unwrap();
+    let conversation::Config { setup, client, .. } = conversation;
     assert_eq!(setup.cwd, dir.path().display().to_string());
     assert_eq!(prompt, [ContentBlock::text("text")]);
     let agentline_core::Open::Spawn(spec) = client.open else { panic!("a child") };

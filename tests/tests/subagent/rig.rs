@@ -68,7 +68,7 @@ pub(crate) const PROGRAM: &str = "scripted_agent";
 /// With a simulated child, in a world where nothing goes wrong.
 pub(crate) fn simulated(config: Config, mut play: Play) -> Seen {
     let mut world = World::new(Dice::new(&[]), Faults::NONE);
-    let workspace = config.setup.cwd.clone();
+    let workspace = config.conversation.setup.cwd.clone();
     world.rude_program(PROGRAM, habits::manners, agent);
     let first = play(None);
     let events = Rc::new(RefCell::new(Vec::new()));
@@ -95,7 +95,7 @@ pub(crate) fn simulated(config: Config, mut play: Play) -> Seen {
 
 /// With a real child, on the blocking runtime.
 pub(crate) fn blocking(config: Config, mut play: Play) -> Seen {
-    let workspace = config.setup.cwd.clone();
+    let workspace = config.conversation.setup.cwd.clone();
     let mut driver = Driver::<Run>::new(config).expect("a driver");
     let mut events = Vec::new();
     play(None).map(|command| driver.command(command));
@@ -108,7 +108,7 @@ pub(crate) fn blocking(config: Config, mut play: Play) -> Seen {
 
 /// With a real child, on the smol runtime.
 pub(crate) fn smol(config: Config, mut play: Play) -> Seen {
-    let workspace = config.setup.cwd.clone();
+    let workspace = config.conversation.setup.cwd.clone();
     let (mut told, driver) = agentline_smol::spawn::<Run>(config).expect("a driver");
     let mut events = Vec::new();
     smol::block_on(smol::future::zip(driver, async {

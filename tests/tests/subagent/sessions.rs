@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use agentline_core::acp::session::Unsettable;
 use agentline_core::acp::{PermissionOutcome, SessionId, client};
+use agentline_core::conversation::Config as Talk;
 use agentline_core::problem::{Kind, Phase, RootCause};
 use agentline_core::subagent::{
     Allow, By, Choice, Command, Config, Errand, Event, Outcome, Policy, Setting, Verdict,
 };
 use agentline_core::{Exit, Heard, Refused};
 
-use crate::moments::{CHUNK, END, GREETING, Hand, PERMISSION, SESSION, config};
+use crate::moments::{CHUNK, END, GREETING, Hand, PERMISSION, SESSION, config, of, talk};
 
 /// An agent that has old sessions.
 fn greeting(load: bool, resume: bool) -> String {
@@ -40,7 +41,7 @@ fn prompts(hand: &Hand) -> usize {
 
 #[test]
 fn the_history_of_an_old_session_is_no_part_of_the_answer() {
-    let old = || Config { session: Choice::Old(SessionId::from("s")), transcript: true, ..config() };
+    let old = || of(Talk { session: Choice::Old(SessionId::from("s")), transcript: true, ..talk() });
     let mut hand = Hand::after(old(), &[&greeting(true, true), CHUNK, &answer(1, "{}"), CHUNK, END]);
     assert!(hand.wrote.contains("session/load") && !hand.wrote.contains("session/new"), "{}", hand.wrote);
     assert_eq!(hand.finished().expect("a result").output, "so far");
@@ -58,7 +59,7 @@ fn b2_an_old_session_is_resumed_where_nobody_wants_its_history() {
         (false, true, true, "session/resume"),
         (true, false, false, "session/load"),
     ] {
-        let old = Config { session: Choice::Old(SessionId::from("s")), transcript, ..config() };
+        let old = of(Talk { session: Choice::Old(SessionId::from("s")), transcript, ..talk() });
         let hand = Hand::after(old, &[&greeting(load, resume)]);
         assert!(hand.wrote.contains(method), "{load} {resume} {transcript}: {}", hand.wrote);
     }
@@ -73,7 +74,7 @@ fn what_is_said_before_the_session_is_known_is_no_part_of_the_answer() {
 #[test]
 fn an_old_session_of_an_agent_that_has_none_is_a_wrong_wish() {
     for session in [Choice::Old(SessionId::from("s")), Choice::Last(Vec::new())] {
-        let mut hand = Hand::after(Config { session, ..config() }, &[GREETING]);
+        let mut hand = Hand::after(of(Talk { session, ..talk() }), &[GREETING]);
         hand.gone(Exit::Code(0));
         assert_eq!((hand.failed().kind(), hand.failed().phase), (Kind::Usage, Phase::Session));
     }
@@ -88,7 +89,7 @@ fn the_last_session_is_the_one_of_this_workspace_that_changed_last_on_any_page()
         page(3, &[("c", "/w", one)], None),
     ];
     let mut hand =
-        Hand::after(Config { session: Choice::Last(Vec::new()), ..config() }, &[&greeting(true, false)]);
+        Hand::after(of(Talk { session: Choice::Last(Vec::new()), ..talk() }), &[&greeting(true, false)]);
     pages.iter().for_each(|page| hand.line(page));
     assert!(hand.wrote.contains(r#""cursor":"next""#) && hand.wrote.contains(r#""cursor":"more""#));
     assert!(hand.wrote.contains(r#""method":"session/load","params":{"sessionId":"b""#), "{}", hand.wrote);
@@ -96,7 +97,7 @@ fn the_last_session_is_the_one_of_this_workspace_that_changed_last_on_any_page()
 
 #[test]
 fn the_list_of_an_agent_is_told_page_by_page_and_no_session_is_opened() {
-    let errand = |errand| Config { session: Choice::Errand(errand), prompt: Vec::new(), ..config() };
+    let errand = |errand| Config::new(Talk { session: Choice::Errand(errand), ..talk() }, Vec::new());
     let mut hand = Hand::after(errand(Errand::List(None)), &[&greeting(true, false)]);
     hand.line(&page(1, &[("a", "/w", "1")], Some("next")));
     hand.line(&page(2, &[("b", "/x", "2")], None));
@@ -116,7 +117,7 @@ fn the_list_of_an_agent_is_told_page_by_page_and_no_session_is_opened() {
 fn d3_without_times_the_first_of_the_list_is_the_last_session() {
     let untimed = r#"{"sessions":[{"sessionId":"new","cwd":"/w/"},{"sessionId":"old","cwd":"/w"}]}"#;
     let mut hand =
-        Hand::after(Config { session: Choice::Last(Vec::new()), ..config() }, &[&greeting(true, false)]);
+        Hand::after(of(Talk { session: Choice::Last(Vec::new()), ..talk() }), &[&greeting(true, false)]);
     hand.line(&answer(1, untimed));
     assert!(hand.wrote.contains(r#""method":"session/load","params":{"sessionId":"new""#), "{}", hand.wrote);
 }
@@ -124,7 +125,7 @@ fn d3_without_times_the_first_of_the_list_is_the_last_session() {
 #[test]
 fn d1_one_folder_many_spellings_are_one_workspace() {
     let session = Choice::Last(vec!["/link".into()]);
-    let mut hand = Hand::after(Config { session, ..config() }, &[&greeting(true, false)]);
+    let mut hand = Hand::after(of(Talk { session, ..talk() }), &[&greeting(true, false)]);
     assert!(hand.wrote.contains(r#""method":"session/list","params":{"cwd":"/w"}"#), "{}", hand.wrote);
     hand.line(&page(1, &[("other", "/x", "2026-01-01T00:00:00Z")], None));
     assert!(hand.wrote.contains(r#""method":"session/list","params":{"cwd":"/link"}"#), "{}", hand.wrote);
@@ -139,7 +140,7 @@ fn session_gone_is_told_in_the_agents_words_and_never_a_new_session() {
         (-32602, "Session not found", Kind::Rpc),
         (-32603, "Internal error", Kind::Rpc),
     ] {
-        let old = Config { session: Choice::Old(SessionId::from("s")), ..config() };
+        let old = of(Talk { session: Choice::Old(SessionId::from("s")), ..talk() });
         let mut hand = Hand::after(old, &[&greeting(true, true)]);
         let error = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"{said}"}}}}"#);
         hand.line(&error);
@@ -157,7 +158,7 @@ fn b4_a_clock_that_expires_before_the_turn_is_told_at_once() {
     let timeout = Config { timeout: Some(second), ..config() };
     let slow =
         client::Timeouts { initialize: Some(second), session: Some(second), ..client::Timeouts::default() };
-    let slow = || Config { client: client::Config { timeouts: slow.clone(), ..config().client }, ..config() };
+    let slow = || of(Talk { client: client::Config { timeouts: slow.clone(), ..talk().client }, ..talk() });
     for (config, lines) in
         [(timeout.clone(), &[][..]), (timeout, &[GREETING]), (slow(), &[]), (slow(), &[GREETING])]
     {
@@ -174,7 +175,7 @@ fn b4_a_clock_that_expires_before_the_turn_is_told_at_once() {
 #[test]
 fn a_list_without_an_end_is_not_read_for_ever() {
     let mut hand =
-        Hand::after(Config { session: Choice::Last(Vec::new()), ..config() }, &[&greeting(true, false)]);
+        Hand::after(of(Talk { session: Choice::Last(Vec::new()), ..talk() }), &[&greeting(true, false)]);
     for id in 1..=1000 {
         hand.line(&page(id, &[], Some("again")));
     }
@@ -191,7 +192,7 @@ const OPTIONS: &str = r#"{"sessionId":"s","modes":{"currentModeId":"a","availabl
 fn settings_are_set_one_after_the_other_before_the_prompt() {
     let settings =
         vec![Setting::Mode("a".into()), Setting::Model("y".into()), Setting::Option("m".into(), "x".into())];
-    let mut hand = Hand::after(Config { settings, ..config() }, &[GREETING, &answer(1, OPTIONS)]);
+    let mut hand = Hand::after(of(Talk { settings, ..talk() }), &[GREETING, &answer(1, OPTIONS)]);
     let options = answer(0, OPTIONS).replace(r#""id":0"#, r#""id":3"#);
     for (line, written) in [
         (
@@ -211,7 +212,7 @@ fn settings_are_set_one_after_the_other_before_the_prompt() {
 
 #[test]
 fn a_setting_that_fails_ends_the_run_before_the_prompt() {
-    let with = |setting| Config { settings: vec![setting], ..config() };
+    let with = |setting| of(Talk { settings: vec![setting], ..talk() });
     let no = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no such mode"}}"#;
     let table = [
         (Setting::Mode("z".into()), OPTIONS, Some(no), Kind::Rpc, "no such mode"),
@@ -249,7 +250,7 @@ fn a_setting_that_fails_ends_the_run_before_the_prompt() {
 #[test]
 fn d2_a_setting_goes_by_what_the_agent_said_last() {
     let settings = vec![Setting::Model("y".into()), Setting::Option("effort".into(), "xhigh".into())];
-    let mut hand = Hand::after(Config { settings, ..config() }, &[GREETING, &answer(1, OPTIONS)]);
+    let mut hand = Hand::after(of(Talk { settings, ..talk() }), &[GREETING, &answer(1, OPTIONS)]);
     let with_effort = OPTIONS.replace(
         r#""configOptions":["#,
         r#""configOptions":[{"id":"e","name":"Effort","category":"effort","type":"select","currentValue":"low",
@@ -263,7 +264,7 @@ fn d2_a_setting_goes_by_what_the_agent_said_last() {
 fn d2_models_beside_the_options_are_set_by_their_own_method() {
     let models = r#"{"sessionId":"s","models":{"currentModelId":"a","availableModels":[{"modelId":"b","name":"Big"}]}}"#;
     let settings = vec![Setting::Model("big".into())];
-    let mut hand = Hand::after(Config { settings, ..config() }, &[GREETING, &answer(1, models)]);
+    let mut hand = Hand::after(of(Talk { settings, ..talk() }), &[GREETING, &answer(1, models)]);
     let written = r#""method":"session/set_model","params":{"sessionId":"s","modelId":"b"}"#;
     assert!(hand.wrote.contains(written), "{}", hand.wrote);
     assert_eq!(prompts(&hand), 0);
@@ -274,7 +275,7 @@ fn d2_models_beside_the_options_are_set_by_their_own_method() {
 #[test]
 fn a_permission_that_must_not_be_asked_for_ends_the_run() {
     let mut hand =
-        Hand::after(Config { policy: Policy::Fail, ..config() }, &[GREETING, SESSION, CHUNK, PERMISSION]);
+        Hand::after(of(Talk { policy: Policy::Fail, ..talk() }), &[GREETING, SESSION, CHUNK, PERMISSION]);
     let (finished, failed) = (hand.finished().expect("a result"), hand.failed());
     assert_eq!(
         (finished.outcome, &*finished.output, failed.kind()),
@@ -292,14 +293,14 @@ fn once_goes_before_always_where_that_is_the_policy() {
     );
     for (allow, option) in [(Allow::InOrder, "a"), (Allow::OnceFirst, "o")] {
         let policy = Policy::Allow(allow);
-        let hand = Hand::after(Config { policy, ..config() }, &[GREETING, SESSION, &both]);
+        let hand = Hand::after(of(Talk { policy, ..talk() }), &[GREETING, SESSION, &both]);
         assert!(hand.wrote.contains(&format!(r#""optionId":"{option}""#)), "{}", hand.wrote);
     }
 }
 
 #[test]
 fn the_application_answers_once_and_only_with_what_was_offered() {
-    let mut hand = Hand::after(Config { policy: Policy::Ask, ..config() }, &[GREETING, SESSION, PERMISSION]);
+    let mut hand = Hand::after(of(Talk { policy: Policy::Ask, ..talk() }), &[GREETING, SESSION, PERMISSION]);
     let asked = hand
         .events
         .iter()
@@ -318,7 +319,7 @@ fn the_application_answers_once_and_only_with_what_was_offered() {
 fn a_question_that_nobody_answered_is_part_of_the_result() {
     for end in [Some(Command::Cancel), None] {
         let mut hand =
-            Hand::after(Config { policy: Policy::Ask, ..config() }, &[GREETING, SESSION, PERMISSION]);
+            Hand::after(of(Talk { policy: Policy::Ask, ..talk() }), &[GREETING, SESSION, PERMISSION]);
         end.into_iter().for_each(|command| hand.command(command).unwrap());
         hand.line(END);
         let [decision] = &hand.finished().expect("a result").permissions[..] else { panic!("one decision") };

@@ -2,11 +2,12 @@
 //! opened, the line that means nothing.
 
 use agentline_core::acp::PermissionOutcome;
+use agentline_core::conversation::Config as Talk;
 use agentline_core::problem::{AgentExit, RootCause};
-use agentline_core::subagent::{By, Command, Config, Event, Policy, Verdict};
+use agentline_core::subagent::{By, Command, Event, Policy, Verdict};
 use agentline_core::{Exit, Group, Heard};
 
-use crate::moments::{CHUNK, END, GREETING, Hand, PERMISSION, SESSION, config};
+use crate::moments::{CHUNK, END, GREETING, Hand, PERMISSION, SESSION, config, of, talk};
 
 #[test]
 fn the_reason_of_a_crash_is_in_the_result_in_whatever_order_it_comes() {
@@ -29,7 +30,7 @@ fn the_reason_of_a_crash_is_in_the_result_in_whatever_order_it_comes() {
 #[test]
 fn the_question_of_a_session_of_the_agents_own_is_one_of_the_turn_and_ends_with_it() {
     let theirs = PERMISSION.replace(r#""sessionId":"s""#, r#""sessionId":"of the agent's own""#);
-    let mut hand = Hand::after(Config { policy: Policy::Ask, ..config() }, &[GREETING, SESSION, &theirs]);
+    let mut hand = Hand::after(of(Talk { policy: Policy::Ask, ..talk() }), &[GREETING, SESSION, &theirs]);
     let asked = hand.events.iter().find_map(|event| {
         let Event::PermissionAsked(asked) = event else { return None };
         Some(asked.request)
@@ -47,7 +48,7 @@ fn the_question_of_a_session_of_the_agents_own_is_one_of_the_turn_and_ends_with_
 #[test]
 fn each_line_comes_before_what_it_means_and_one_without_a_meaning_alone() {
     let mut config = config();
-    config.client.raw = true;
+    config.conversation.client.raw = true;
     let mut hand = Hand::after(config, &[GREETING, SESSION]);
     hand.events.clear();
     let chunk = CHUNK.replace('\n', " ");

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use agentline_core::acp::{ContentBlock, SessionSetup, client};
+use agentline_core::conversation;
 use agentline_core::subagent::{Allow, Command, Config, Event, Outcome, Policy};
 use agentline_core::{Open, SpawnSpec, Stderr};
 use agentline_tests::{Dice, Faults, Node, World, dice};
@@ -36,11 +37,11 @@ fn config(dice: &mut Dice<'_>) -> Config {
         ..SpawnSpec::default()
     };
     let prompt = vec![ContentBlock::text(*dice.pick(&PROMPTS))];
-    Config {
+    let conversation = conversation::Config {
         policy: *dice.pick(&policies),
-        timeout: Some(Duration::from_secs(30)),
-        ..Config::new(client::Config::new(Open::spawn(spec)), SessionSetup::in_directory("/w"), prompt)
-    }
+        ..conversation::Config::new(client::Config::new(Open::spawn(spec)), SessionSetup::in_directory("/w"))
+    };
+    Config { timeout: Some(Duration::from_secs(30)), ..Config::new(conversation, prompt) }
 }
 
 #[test]
