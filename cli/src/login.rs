@@ -1,10 +1,8 @@
 //! `agentline login`: the ways into an agent, as it lists them, and whatever each of them takes.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::process::{self, ExitCode};
-use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 use agentline_core::SpawnSpec;
@@ -15,11 +13,11 @@ use clap_complete::ArgValueCandidates;
 use serde::Serialize;
 
 use crate::args::{Environment, Format, Global, duration, id};
+use crate::ask::typed;
 use crate::completions;
 use crate::output::{self, In, Notes, Sink, Start, line, object, plain};
 use crate::plan::is_interactive;
 use crate::prompt::usage;
-use crate::signals;
 use crate::visit::Agent;
 use crate::words::{Kind, Phase, Problem, command_line};
 
@@ -284,7 +282,7 @@ fn choose<'a>(start: &Start, methods: &'a [AuthMethod], notes: &Notes) -> Option
     let keys = if methods.len() == 1 { "1".to_owned() } else { format!("1 to {}", methods.len()) };
     let call = format!("{keys} or n, then Enter");
     let chosen = loop {
-        let Some(typed) = ask(&lines, &format!("    {call} › "), notes) else { break None };
+        let Some(typed) = typed(&lines, &format!("    {call} › "), notes) else { break None };
         match &*typed {
             "n" | "no" => break None,
             number => {
@@ -302,34 +300,13 @@ fn choose<'a>(start: &Start, methods: &'a [AuthMethod], notes: &Notes) -> Option
     chosen
 }
 
-/// What a person types to a question; nothing at the end of the input, and at Ctrl-C.
-fn ask(lines: &[String], call: &str, notes: &Notes) -> Option<String> {
-    let (tell, told) = mpsc::channel();
-    signals::on_each(tell.clone(), |tell, _| {
-        let _ = tell.send(None);
-    })
-    .ok()?;
-    // What was typed before it can be seen was no answer.
-    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
-    notes.question(lines, call);
-    // A signal does not end a read. Whoever is still in it when we leave ends with us.
-    thread::spawn(move || {
-        let mut line = String::new();
-        let read = io::stdin().lock().read_line(&mut line);
-        let _ = tell.send(read.is_ok_and(|read| read > 0).then(|| line.trim().to_lowercase()));
-    });
-    let typed = told.recv().ok().flatten();
-    notes.entered(typed.is_some());
-    typed
-}
-
 /// Runs the program of a login in this terminal, once a person has agreed to it.
 fn in_terminal(login: &TerminalLogin, spec: &SpawnSpec, notes: &Notes) -> Result<(), Problem> {
     let env = login.env.iter().map(|(name, value)| format!("{name}={value}"));
     let words: Vec<String> = env.chain(login.command.iter().cloned()).collect();
     let call = "    y or n, then Enter › ";
     let question = format!("  {} run {}", In(notes.paint().ask, "?"), plain(&command_line(&words)));
-    let agreed = matches!(ask(&[question], call, notes).as_deref(), Some("y" | "yes"));
+    let agreed = matches!(typed(&[question], call, notes).as_deref(), Some("y" | "yes"));
     notes.still();
     let failed = |kind, why: String| Problem::new(Phase::Authenticate, kind, why);
     if !agreed {

@@ -67,13 +67,22 @@ impl Desk<'_> {
         };
         for (at, id) in named.into_iter().enumerate() {
             let (mut link, asked) = self.find(id)?;
-            let responded = link.ask(&respond(&asked)?)?;
-            self.answered(&mut link, &asked, &responded, at == 0);
+            let respond = respond(&asked)?;
+            let responded = link.ask(&respond)?;
+            let by_kind = respond.decision.is_some();
+            self.answered(&mut link, &asked, &responded, by_kind, at == 0);
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn answered(&self, link: &mut Link, asked: &ApprovalBrief, responded: &Responded, first: bool) {
+    fn answered(
+        &self,
+        link: &mut Link,
+        asked: &ApprovalBrief,
+        responded: &Responded,
+        by_kind: bool,
+        first: bool,
+    ) {
         #[derive(Serialize)]
         struct Row<'a> {
             #[serde(rename = "type")]
@@ -105,15 +114,16 @@ impl Desk<'_> {
             return;
         }
         let session = asked.session_id.as_deref().map(|id| whose(link, id));
-        self.notes.line(&outcome(responded, session.as_deref(), self.notes.paint()));
+        self.notes.line(&outcome(responded, by_kind, session.as_deref(), self.notes.paint()));
     }
 }
 
-/// How it was answered: `✓ allowed once: run cargo test login (s3 try-claude-code)`.
-pub(super) fn outcome(responded: &Responded, session: Option<&str>, paint: Paint) -> String {
+/// How it was answered: `✓ allowed once: run cargo test login (s3 try-claude-code)`. `by_kind`: the hub chose the option.
+pub(super) fn outcome(responded: &Responded, by_kind: bool, session: Option<&str>, paint: Paint) -> String {
     let what = match responded.kind.as_deref() {
         Some("allow_once") => In(paint.good, "✓ allowed once"),
-        Some("allow_always") => In(paint.good, "✓ allowed ALWAYS (no 'once' was offered)"),
+        Some("allow_always") if by_kind => In(paint.good, "✓ allowed ALWAYS (no 'once' was offered)"),
+        Some("allow_always") => In(paint.good, "✓ allowed for good"),
         Some("reject_once") => In(paint.bad, "✗ denied once"),
         Some("reject_always") => In(paint.bad, "✗ denied for good"),
         Some(_) | None => In(paint.good, "✓ answered"),

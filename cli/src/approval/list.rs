@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use agentline_core::hub::api::{ApprovalBrief, ApprovalsList};
 use serde::Serialize;
@@ -12,7 +12,8 @@ use super::question::body;
 use super::{Desk, List, SHORT};
 use crate::args::Format;
 use crate::hub::{Route, To};
-use crate::output::{self, columns, line, object, plain};
+use crate::output::{self, columns, line, plain};
+use crate::session::age;
 use crate::words::Problem;
 
 /// A question, and its machine.
@@ -71,10 +72,8 @@ impl Desk<'_> {
             })?;
         }
         if self.global.format() == Format::Json {
-            return Ok(output::print(&object(
-                "approval",
-                &Row { kind: "approval", asked: &asked, host: link.route.host() },
-            )));
+            let row = Row { kind: "approval", asked: &asked, host: link.route.host() };
+            return Ok(output::print(&line(&row, true)));
         }
         let mut text = format!("{}\n", plain(&asked.title));
         let about = [
@@ -133,13 +132,6 @@ fn row(route: &Route, asked: &ApprovalBrief) -> [String; 6] {
         age(&asked.created_at),
         plain(&asked.title).into_owned(),
     ]
-}
-
-fn age(at: &str) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let at = humantime::parse_rfc3339(&at.replace("+00:00", "Z")).ok();
-    let at = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    at.map_or_else(|| "-".into(), |at| crate::session::ago(now.saturating_sub(at)))
 }
 
 /// For each of many machines.

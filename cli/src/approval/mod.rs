@@ -18,7 +18,7 @@ use crate::output::{Notes, plain};
 use crate::prompt::usage;
 use crate::words::{Kind, Phase, Problem};
 
-pub(crate) use question::{choices, chosen};
+pub(crate) use question::{body, choices, chosen};
 
 #[derive(Debug, Args)]
 pub(crate) struct Approvals {

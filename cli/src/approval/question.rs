@@ -35,7 +35,7 @@ pub(crate) fn choices(asked: &ApprovalBrief, notes: &Notes) -> Vec<String> {
 }
 
 /// What it is about: at most so many lines.
-pub(super) fn body(asked: &ApprovalBrief, notes: &Notes, most: usize) -> Vec<String> {
+pub(crate) fn body(asked: &ApprovalBrief, notes: &Notes, most: usize) -> Vec<String> {
     let paint = notes.paint();
     let told = match (&asked.call, &asked.args) {
         (Some(call), _) => details(call),

@@ -16,6 +16,7 @@ use super::answer::outcome;
 use super::question::{body, choices, chosen};
 use super::{Desk, SHORT};
 use crate::args::Format;
+use crate::ask::keyed;
 use crate::hub::{Route, Said, Stream};
 use crate::output::{Out, plain, unwritten};
 use crate::session::frame_line;
@@ -156,6 +157,7 @@ impl Board<'_> {
             Ok(Said::End(reason)) => self.note(&format!("! {}: {}", self.routes[at].name(), plain(&reason))),
             Err(problem) if problem.kind == Kind::Cancelled => return Ok(Some(problem.exit_code())),
             Err(problem) if self.routes.len() == 1 => return Err(problem),
+            // It is open still, or its end is told like that of any other.
             Err(problem) => self.note(&format!("! {}", plain(&problem.message))),
         }
         Ok(None)
@@ -215,7 +217,8 @@ impl Board<'_> {
         let call = match asked.class {
             Class::Question => format!("a line, then Enter · s later · q quit{more}"),
             Class::Command | Class::FileChange | Class::Permission => {
-                format!("y · n · s later · d all of it · q quit{more}")
+                let keys: Vec<String> = keyed(&asked.options).into_iter().map(|(key, _)| key).collect();
+                format!("{} · s later · v all of it · q quit{more}", keys.join(" · "))
             }
         };
         self.note(&format!("    {call}"));
@@ -245,7 +248,7 @@ impl Board<'_> {
         match key {
             b'q' => return Some(0),
             b's' => self.later(),
-            b'd' => self.all(),
+            b'v' => self.all(),
             _ => self.choose(key),
         }
         None
@@ -296,10 +299,10 @@ impl Board<'_> {
     }
 
     fn respond(&mut self, option_id: Option<String>, content: Option<Json>) {
-        let Some((at, asked)) = self.open.pop_front() else { return };
-        let session = asked.session_id.clone();
+        let Some((at, asked)) = self.open.front() else { return };
+        let (at, session) = (*at, asked.session_id.clone());
         let respond = ApprovalRespond {
-            approval_id: asked.approval_id,
+            approval_id: asked.approval_id.clone(),
             option_id,
             content,
             ..ApprovalRespond::default()
@@ -307,8 +310,9 @@ impl Board<'_> {
         let link = self.desk.to.reach(&self.routes[at], SHORT);
         match link.and_then(|mut link| link.ask(&respond)) {
             Ok(responded) => {
+                self.open.pop_front();
                 let session = session.map(|id| self.routes[at].handle(&plain(&id)));
-                self.note(&outcome(&responded, session.as_deref(), self.desk.notes.paint()));
+                self.note(&outcome(&responded, false, session.as_deref(), self.desk.notes.paint()));
             }
             Err(problem) => self.note(&crate::failure::explain(&problem, self.desk.notes.paint())),
         }

@@ -5,8 +5,9 @@ mod permission;
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Write};
+use std::io::{self, BufRead, IsTerminal, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -19,6 +20,7 @@ use rustix::termios::QueueSelector;
 use signal_hook::consts::SIGCONT;
 
 use crate::output::{Notes, Paint, Tools};
+use crate::signals;
 use form::Filling;
 use permission::Permission;
 pub(crate) use permission::{bounded, details, keyed, meant};
@@ -346,3 +348,24 @@ const LONGEST: usize = 4096;
 const FORGOTTEN: usize = 1 << 20;
 /// Answers that are none, until that counts as a no.
 const PATIENCE: u32 = 100;
+
+/// What a person types to a question; nothing at the end of the input, and at Ctrl-C.
+pub(crate) fn typed(lines: &[String], call: &str, notes: &Notes) -> Option<String> {
+    let (tell, told) = mpsc::channel();
+    signals::on_each(tell.clone(), |tell, _| {
+        let _ = tell.send(None);
+    })
+    .ok()?;
+    // What was typed before it can be seen was no answer.
+    let _ = rustix::termios::tcflush(io::stdin(), QueueSelector::IFlush);
+    notes.question(lines, call);
+    // A signal does not end a read. Whoever is still in it when we leave ends with us.
+    thread::spawn(move || {
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line);
+        let _ = tell.send(read.is_ok_and(|read| read > 0).then(|| line.trim().to_lowercase()));
+    });
+    let typed = told.recv().ok().flatten();
+    notes.entered(typed.is_some());
+    typed
+}

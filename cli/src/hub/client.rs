@@ -91,8 +91,14 @@ impl Link {
     }
 
     /// Another machine.
-    pub(crate) fn host(route: &Route, starts: bool, connect: Duration) -> Result<Far, Problem> {
-        let mut link = Self::new(far_config(route, starts, connect)?, route.clone(), Some(connect))?;
+    pub(crate) fn host(
+        route: &Route,
+        starts: bool,
+        connect: Duration,
+        patience: Option<Duration>,
+    ) -> Result<Far, Problem> {
+        let config = Config { answer: patience, ..far_config(route, starts, connect)? };
+        let mut link = Self::new(config, route.clone(), Some(connect))?;
         match link.greeting().map_err(|lost| link.lost(lost))? {
             Greeting { hub: 0, version, reason, .. } => {
                 Ok(Far::NoHub { version, reason: reason.unwrap_or_else(|| "no hub runs there".into()) })

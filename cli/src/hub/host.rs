@@ -151,7 +151,7 @@ struct Checked {
 fn check(name: &str, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
     let began = Instant::now();
     let mut checked = Checked { host: name.to_owned(), ..Checked::default() };
-    match Link::host(&host(name, false)?, false, PATIENCE)? {
+    match Link::host(&host(name, false)?, false, PATIENCE, Some(PATIENCE))? {
         Far::Hub(mut link) => {
             checked.hub = true;
             checked.version = link.ask(&HubHealth {})?.version;

@@ -14,6 +14,7 @@ use super::client::{Link, wait_gone};
 use super::place::{Serving, unreachable};
 use super::reach::{Route, To};
 use crate::args::{Format, Global};
+use crate::ask::typed;
 use crate::find;
 use crate::output::{self, In, Notes, object, plain, span};
 use crate::words::Problem;
@@ -210,11 +211,7 @@ fn agrees(link: &mut Link, notes: &Notes) -> Result<bool, Problem> {
 
 /// Asks on the terminal.
 pub(crate) fn yes(question: &str, notes: &Notes) -> bool {
-    notes.question(&[], question);
-    let mut answer = String::new();
-    let read = io::stdin().read_line(&mut answer);
-    notes.entered(true);
-    read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+    matches!(typed(&[], question, notes).as_deref(), Some("y" | "yes"))
 }
 
 /// For an answer to a short question.

@@ -119,7 +119,7 @@ impl To {
                     .hint("agentline session new \"…\", or agentline hub start")),
             },
             Route::Socket(path) => Link::socket(path, patience),
-            Route::Host { .. } => self.far(route, false),
+            Route::Host { .. } => self.far(route, false, patience),
         }
     }
 
@@ -147,7 +147,7 @@ impl To {
                 link.patient(patience)
             }
             Route::Socket(path) => Link::socket(path, patience),
-            Route::Host { .. } => self.far(route, !self.no_start),
+            Route::Host { .. } => self.far(route, !self.no_start, patience),
         }
     }
 
@@ -156,8 +156,8 @@ impl To {
         far_config(route, starts, self.host_timeout)
     }
 
-    fn far(&self, route: &Route, starts: bool) -> Result<Link, Problem> {
-        match Link::host(route, starts, self.host_timeout)? {
+    fn far(&self, route: &Route, starts: bool, patience: Option<Duration>) -> Result<Link, Problem> {
+        match Link::host(route, starts, self.host_timeout, patience)? {
             Far::Hub(link) => Ok(link),
             Far::NoHub { reason, .. } => {
                 let name = route.name();

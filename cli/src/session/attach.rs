@@ -15,8 +15,9 @@ use serde::de::DeserializeOwned;
 
 use super::watch::Show;
 use super::{At, Desk, SHORT};
-use crate::approval::{choices, chosen};
+use crate::approval::{body, choices, chosen};
 use crate::args::Format;
+use crate::ask::{keyed, meant};
 use crate::hub::{Link, Route, Said};
 use crate::output::{In, plain};
 use crate::prompt::usage;
@@ -183,14 +184,19 @@ impl Room<'_> {
         near.is_some()
     }
 
-    /// Whether it was an answer to what is asked.
+    /// Whether a permission is asked: then nothing that is typed is ever a prompt.
     fn answer(&mut self, line: &str) -> bool {
-        let Some(asked) = self.asked.front() else { return false };
-        if asked.class == Class::Question {
+        let Some(asked) = self.asked.front().filter(|asked| asked.class != Class::Question) else {
             return false;
-        }
+        };
         let Some(PermissionOption { option_id, .. }) = chosen(asked, line) else {
-            return false;
+            if meant(line) == "v" {
+                body(asked, self.desk.notes, usize::MAX).iter().for_each(|line| self.desk.notes.line(line));
+            } else {
+                let keys: Vec<String> = keyed(&asked.options).into_iter().map(|(key, _)| key).collect();
+                self.note(&format!("! not an answer: type {}; /cancel, or Ctrl-D leaves", keys.join(", ")));
+            }
+            return true;
         };
         let (approval_id, option_id) = (asked.approval_id.clone(), Some(option_id.clone()));
         let respond = ApprovalRespond { approval_id, option_id, ..ApprovalRespond::default() };

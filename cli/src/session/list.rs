@@ -133,7 +133,7 @@ fn cells(row: &SessionBrief, hosts: bool) -> [String; 8] {
     let name = row.name.as_deref().map_or_else(|| "-".into(), |name| plain(name).into_owned());
     let host = if hosts { row.host.clone().unwrap_or_else(|| "local".into()) } else { String::new() };
     let (agent, title) = (plain(&row.agent).into_owned(), plain(&row.title).into_owned());
-    [handle(row), name, agent, stands(row), age(row), tilde(&row.cwd), title, host]
+    [handle(row), name, agent, stands(row), age(&row.last_activity_at), tilde(&row.cwd), title, host]
 }
 
 fn json(rows: &[SessionBrief], problems: &[(String, Problem)]) -> ExitCode {

@@ -25,7 +25,7 @@ use crate::hub::{Link, To};
 use crate::output::Notes;
 use crate::words::{Kind, Phase, Problem};
 
-pub(crate) use row::{ago, called};
+pub(crate) use row::{age, called};
 pub(crate) use screen::frame_line;
 
 #[derive(Debug, Args)]

@@ -57,9 +57,9 @@ pub(super) fn tilde(path: &str) -> String {
 }
 
 /// `12s`, `20m`, `3h`, `5d`.
-pub(super) fn age(session: &SessionBrief) -> String {
+pub(crate) fn age(at: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let at = humantime::parse_rfc3339(&session.last_activity_at.replace("+00:00", "Z"));
+    let at = humantime::parse_rfc3339(&at.replace("+00:00", "Z"));
     let Some(at) = at.ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()) else { return "-".into() };
     ago(now.saturating_sub(at))
 }

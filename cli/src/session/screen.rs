@@ -35,8 +35,6 @@ struct Row {
     brief: SessionBrief,
     tools: Tools,
     plan: Vec<String>,
-    /// Titles of questions, for how they end.
-    asked: BTreeMap<String, String>,
     /// With several sessions: the line that is not over.
     line: String,
 }
@@ -291,7 +289,8 @@ impl Screen {
         }
         let paint = self.notes.paint();
         let mark = if failed { In(paint.bad, "✗") } else { In(paint.good, "✓") };
-        let took = told.map_or(took, |end| std::time::Duration::from_millis(end.elapsed_ms));
+        // An agent's own calls come without a time.
+        let took = told.map_or(took, |end| took.max(std::time::Duration::from_millis(end.elapsed_ms)));
         let columns = self.notes.columns().saturating_sub(14).max(20);
         let label = pad(&fit(&label, columns), columns.min(LABEL));
         let took = if took >= WORTH_SAYING { span(took) } else { String::new() };
@@ -315,14 +314,12 @@ impl Screen {
             pad(&fit(&title, columns), columns.min(LABEL)),
             In(paint.dim, answer)
         );
-        self.row(id).asked.insert(approval_id.clone(), title);
         self.note(id, &line);
     }
 
     fn resolved(&mut self, id: &str, resolved: &Resolved) {
         let paint = self.notes.paint();
         let Resolved { approval_id, option_id, by, .. } = resolved;
-        self.row(id).asked.remove(approval_id);
         let by = match by {
             By::Client => "another client".to_owned(),
             By::Policy => "the policy".into(),

@@ -102,6 +102,8 @@ fn whoever_sits_elsewhere_approves_and_the_second_answer_is_refused() {
     let asked = desk.run(&["approval", "list", "--json"]).objects();
     assert_eq!((asked.len(), &asked[0]["sessionId"]), (1, &Value::from(&*id)), "{asked:?}");
     let question = asked[0]["approvalId"].as_str().expect("an id").to_owned();
+    let shown = desk.run(&["approval", "show", "--json"]);
+    assert_eq!((shown.code, shown.out.matches("\"type\":").count()), (Some(0), 1), "{shown:?}");
 
     // A program of an agent's may not decide that.
     for decides in [["approve", &question].as_slice(), &["session", "delete", &id]] {
@@ -254,6 +256,9 @@ fn one_can_look_over_its_shoulder_say_something_and_leave() {
     let mut attached = Running::new(attach.stdin(std::process::Stdio::piped()));
     attached.until_said("y  Allow");
     let mut stdin = attached.child().stdin.take().expect("a pipe");
+    // Neither is ever a prompt while that is open.
+    std::io::Write::write_all(&mut stdin, b"v\nz\n").expect("a reader");
+    attached.until_said("! not an answer: type y, ");
     std::io::Write::write_all(&mut stdin, b"y\n").expect("a reader");
     attached.until_said("completed");
     drop(stdin);

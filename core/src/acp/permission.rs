@@ -153,6 +153,14 @@ impl PermissionRequest {
     /// The first option of the first of these kinds that was offered. Never chosen by position or by name.
     #[must_use]
     pub fn first_of(&self, kinds: &[OptionKind]) -> Option<&PermissionOption> {
-        kinds.iter().find_map(|kind| self.options.iter().find(|option| option.kind == *kind))
+        first_of(&self.options, kinds)
     }
+}
+
+/// The first option of the first of these kinds.
+pub(crate) fn first_of<'a>(
+    options: &'a [PermissionOption],
+    kinds: &[OptionKind],
+) -> Option<&'a PermissionOption> {
+    kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind))
 }

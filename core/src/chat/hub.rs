@@ -159,7 +159,7 @@ impl Hub {
     /// What is told of the conversation.
     pub(super) fn said(&mut self, now: Now, event: &conversation::Event) {
         use conversation::Event as Said;
-        let Some(session) = self.session.clone() else { return };
+        let Some(session) = self.session.clone().filter(|_| !self.link.is_empty()) else { return };
         let command = match event {
             Said::Text(text) if text.session == session => {
                 let (speaker, message) = (text.speaker, text.message.clone());

@@ -402,7 +402,7 @@ impl Conversation {
             Ok(stopped) => (None, Ending::of_stop(stopped)),
             Err(Failure::Unconfirmed { .. } | Failure::Shutdown) => (None, Ending::plain(Outcome::Aborted)),
             // It was to end, and has. Why the agent went is another matter.
-            Err(failure @ Failure::Disconnected) if self.turn.is_cancelled() => {
+            Err(failure @ Failure::Disconnected) if self.turn.is_cancelled() || self.halt.is_some() => {
                 (Some(failure), Ending::plain(Outcome::Aborted))
             }
             // How the child ended is part of the reason.

@@ -10,8 +10,8 @@ use crate::acp::update::{ToolCallUpdate, ToolContent, ToolKind};
 pub(super) struct Call<'a> {
     kind: ToolKind,
     name: Option<&'a str>,
-    /// The command line, where it runs one.
-    command: Option<String>,
+    /// The command lines, where it runs any.
+    commands: Vec<String>,
     /// Absolute, without `.` and `..`.
     paths: Vec<String>,
     cwd: &'a str,
@@ -31,7 +31,7 @@ impl<'a> Call<'a> {
         Self {
             kind: call.kind.unwrap_or_default(),
             name: call.name.as_deref(),
-            command: input.command,
+            commands: input.commands,
             paths,
             cwd,
         }
@@ -46,12 +46,12 @@ impl<'a> Call<'a> {
     }
 
     fn runs(&self, words: &[String], then: Then) -> bool {
-        let Some(line) = &self.command else { return false };
         if then.allows() {
             // Another command may hide behind any of these.
-            return !line.contains(SHELL) && begins(line, words);
+            let is_it = |line: &String| !line.contains(SHELL) && is(line, words);
+            return !self.commands.is_empty() && self.commands.iter().all(is_it);
         }
-        line.split(SHELL).any(|command| begins(command, words))
+        self.commands.iter().flat_map(|line| line.split(SHELL)).any(|command| runs(command, words))
     }
 
     fn touches(&self, path: &str, all: bool) -> bool {
@@ -71,11 +71,24 @@ impl<'a> Call<'a> {
 /// What can put more than one command into a line.
 const SHELL: [char; 12] = [';', '&', '|', '\n', '\r', '`', '$', '(', ')', '<', '>', '\\'];
 
-/// Whether a command begins with these words. What is set before it, and what only runs another, is passed over.
-fn begins(command: &str, words: &[String]) -> bool {
-    let mut own = command.split_whitespace().map(|word| word.trim_matches(['"', '\'', '{', '}'])).peekable();
-    while own.next_if(|word| is_set(word) || RUNS_OTHERS.contains(word)).is_some() {}
-    words.iter().all(|word| own.next().is_some_and(|own| own == word || program(own) == word))
+/// Whether a command begins with exactly these words: what is set before it, or runs it, or another program of that name,
+/// makes it another command.
+fn is(command: &str, words: &[String]) -> bool {
+    let mut own = command.split_whitespace();
+    words.iter().all(|word| own.next() == Some(word))
+}
+
+/// Whether a command may run these words: wherever its program is, whatever is set before it, and anywhere behind what
+/// only runs the rest, whose own options nobody knows.
+fn runs(command: &str, words: &[String]) -> bool {
+    let words_of = command.split_whitespace().map(|word| word.trim_matches(['"', '\'', '{', '}']));
+    let own: Vec<&str> = words_of.skip_while(|word| is_set(word)).collect();
+    let begins = |own: &[&str]| {
+        own.len() >= words.len()
+            && own.iter().zip(words).all(|(own, word)| own == word || program(own) == word)
+    };
+    let is_runner = own.first().is_some_and(|first| RUNS_OTHERS.contains(&program(first)));
+    begins(&own) || (is_runner && (1..own.len()).any(|at| begins(&own[at..])))
 }
 
 fn is_set(word: &str) -> bool {
@@ -109,7 +122,7 @@ fn absolute(cwd: &str, path: &str) -> String {
 /// What goes into a tool, by the names that agents use.
 #[derive(Default)]
 struct Input {
-    command: Option<String>,
+    commands: Vec<String>,
     paths: Vec<String>,
 }
 
@@ -129,9 +142,9 @@ impl Input {
         for (name, line) in members {
             match (&*name, line) {
                 ("command" | "cmd" | "commandLine" | "script", Line::Whole(line)) => {
-                    input.command = Some(line)
+                    input.commands.push(line)
                 }
-                ("command" | "cmd" | "argv", Line::Words(words)) => input.command = Some(line_of(&words)),
+                ("command" | "cmd" | "argv", Line::Words(words)) => input.commands.extend(lines_of(&words)),
                 (name, Line::Whole(path)) if PATHS.contains(&name) => input.paths.push(path),
                 (name, Line::Words(paths)) if PATHS.contains(&name) => input.paths.extend(paths),
                 (_, Line::Whole(_) | Line::Words(_) | Line::Else(_)) => {}
@@ -141,19 +154,24 @@ impl Input {
     }
 }
 
-/// The command line of a list of words; that of a shell is what it is given to run.
-fn line_of(words: &[String]) -> String {
+/// The command lines of a list of words: that of a shell is what it is given to run. A shell of the agent's own may run
+/// anything, so it is a command as well.
+fn lines_of(words: &[String]) -> Vec<String> {
     match words {
         [shell, flags, script, ..]
             if flags.starts_with('-') && flags.ends_with('c') && SHELLS.contains(&program(shell)) =>
         {
-            script.clone()
+            let folder = shell.strip_suffix(program(shell)).unwrap_or_default();
+            let is_known = SHELL_FOLDERS.contains(&folder) && words.len() == 3;
+            let itself = (!is_known).then(|| words.join(" "));
+            itself.into_iter().chain([script.clone()]).collect()
         }
-        words => words.join(" "),
+        words => vec![words.join(" ")],
     }
 }
 
 const SHELLS: [&str; 5] = ["sh", "bash", "zsh", "dash", "fish"];
+const SHELL_FOLDERS: [&str; 3] = ["", "/bin/", "/usr/bin/"];
 const PATHS: [&str; 9] = [
     "path",
     "paths",
@@ -185,7 +203,12 @@ mod tests {
         for (line, allowed, rejected) in [
             ("git status", true, false),
             ("git status --short", true, false),
-            ("A=1 git status", true, false),
+            ("A=1 git status", false, false),
+            ("sudo git status", false, false),
+            ("/tmp/x/git status", false, false),
+            ("sudo -n rm x", false, true),
+            ("A=1 xargs -0 -n 1 /bin/rm", false, true),
+            ("sudo -u me git status", false, false),
             ("git  status -s", true, false),
             ("git stat", false, false),
             ("git statusx", false, false),
@@ -209,6 +232,15 @@ mod tests {
         ] {
             assert!(fits(allow, &json!({"toolCallId": "c", "rawInput": {"command": words}})), "{words}");
         }
+        for input in [
+            json!({"command": ["/tmp/x/bash", "-c", "git status"]}),
+            json!({"command": ["bash", "-c", "git status", "more"]}),
+            json!({"command": "git status", "script": "rm x"}),
+        ] {
+            assert!(!fits(allow, &json!({"toolCallId": "c", "rawInput": input})), "{input}");
+        }
+        let both = json!({"command": "rm x", "script": "git status"});
+        assert!(fits(reject, &json!({"toolCallId": "c", "rawInput": both})), "any of them");
         assert!(!fits(allow, &json!({"toolCallId": "c", "title": "git status"})), "a title is for people");
     }
 

@@ -160,6 +160,7 @@ fn a_session_is_seen_live() {
     let hub = house.world.machine(house.hub).expect("a hub");
     let (_, session) = hub.book().sessions().next().expect("a session");
     assert_eq!((&*session.home.agent, &*session.home.cwd), ("mine", "/w"));
+    assert_eq!(session.story.title(), Some("the page"));
     house.does(&mine, [start()]);
     assert_eq!(house.status().0, Status::Running);
     house.does(&mine, [agent::Command::EndTurn { session: "s".into(), reason: StopReason::EndTurn }]);
@@ -210,6 +211,19 @@ fn a_session_of_another_link_is_not_taken() {
     assert_eq!(house.status(), (Status::Cancelled, Some(Reason::LinkLost)));
     house.does(&other, [announce(), ask()]);
     assert_eq!(house.status().0, Status::WaitingApproval);
+}
+
+#[test]
+fn what_a_link_offered_ends_with_it() {
+    let mut house = House::new();
+    let mine = house.shown("mine");
+    let offered = |house: &House<'_>| {
+        let hub = house.world.machine(house.hub).expect("a hub");
+        hub.book().sessions().next().expect("a session").1.can
+    };
+    assert!(offered(&house).is_some_and(|can| can.prompt));
+    house.does(&mine, [agent::Command::Leave]);
+    assert_eq!(offered(&house), None);
 }
 
 #[test]

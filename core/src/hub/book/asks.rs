@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{ApprovalId, Book, Do, Fact, No, Prompt, Sid, SourceId, Taken};
+use crate::acp::form::Form;
+use crate::acp::permission::first_of;
+use crate::acp::update::ToolCallUpdate;
 use crate::acp::{ContentBlock, OptionKind, PermissionOption};
 use crate::hub::api::{By, Decision, Policy, Who};
 use crate::machine::Now;
@@ -53,6 +56,9 @@ pub enum Answer {
     Content(Json),
 }
 
+/// What a form is filled with.
+type Members = serde_json::Map<String, serde_json::Value>;
+
 #[derive(Debug, Default)]
 pub(super) struct Asks {
     open: BTreeMap<ApprovalId, Ask>,
@@ -60,6 +66,9 @@ pub(super) struct Asks {
     settled: VecDeque<Ask>,
 }
 
+/// Bytes of a call's input, and of its content, that a question shows. 256 KiB: it goes to every client that looks, three
+/// times in a frame, and no frame may be so large that a watcher is left without it.
+const SHOWN: usize = 256 << 10;
 /// Questions that are over and remembered, and for how long.
 const REMEMBERED: usize = 1000;
 const REMEMBER: Duration = Duration::from_secs(24 * 3600);
@@ -104,6 +113,13 @@ impl Asks {
     }
 }
 
+/// Leaves out what is too large to be shown.
+fn lighten(call: &mut ToolCallUpdate) {
+    call.raw_input.take_if(|input| input.get().len() > SHOWN);
+    let is_large = |content: &mut Vec<_>| serde_json::to_vec(&*content).is_ok_and(|json| json.len() > SHOWN);
+    call.content.take_if(is_large);
+}
+
 impl Ask {
     /// Whether the next prompt answers it.
     #[must_use]
@@ -122,9 +138,7 @@ impl Ask {
 
     /// The option of the first of these kinds that is offered: never by its place, never by its name.
     fn first(&self, kinds: &[OptionKind]) -> Option<String> {
-        let options = self.options();
-        let option = kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind))?;
-        Some(option.option_id.clone())
+        first_of(self.options(), kinds).map(|option| option.option_id.clone())
     }
 
     /// What a policy answers. A policy is narrower than a person: it allows nothing for ever.
@@ -154,12 +168,16 @@ impl Ask {
                 let offered = options.iter().any(|option| option.option_id == *id);
                 offered.then(|| Reply::Choose(id.clone()))
             }
-            (Question::Form { .. }, Answer::Content(content)) if content.is_object() => {
-                Some(Reply::Accept(Some(content.clone())))
+            (Question::Form { schema, .. }, Answer::Content(content)) => {
+                let form = schema.as_ref().map(Form::read).unwrap_or_default();
+                let members: Members = serde_json::from_str(content.get()).ok()?;
+                form.check(&members).is_ok().then(|| Reply::Accept(Some(content.clone())))
             }
-            (Question::Page { .. }, Answer::Content(_) | Answer::Decision(Decision::Allow)) => {
-                Some(Reply::Accept(None))
+            (Question::Page { .. }, Answer::Content(content)) => {
+                let members: Members = serde_json::from_str(content.get()).ok()?;
+                members.is_empty().then_some(Reply::Accept(None))
             }
+            (Question::Page { .. }, Answer::Decision(Decision::Allow)) => Some(Reply::Accept(None)),
             (Question::Form { .. } | Question::Page { .. }, Answer::Decision(Decision::Deny)) => {
                 Some(Reply::Decline)
             }
@@ -277,6 +295,10 @@ impl Book {
         self.given.approvals += 1;
         self.reserve();
         let id = ApprovalId(self.given.approvals);
+        let mut asked = asked;
+        if let Question::Permission { call, .. } = &mut asked.question {
+            lighten(call);
+        }
         let ask = Ask { id, sid, asker, asked, at: now.unix, settled: None, source };
         if let Some(session) = sid.and_then(|sid| self.sessions.get_mut(&sid)) {
             match ask.asked.question {
@@ -355,6 +377,48 @@ impl Book {
     pub(super) fn settled_there(&mut self, now: Now, source: SourceId, ask: AskId, by: By) {
         if let Some(id) = self.asks.by_source(source, ask) {
             self.settle_ask(now, id, None, None, by, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn ask(question: Question) -> Ask {
+        let asked = Asked { ask: AskId(1), question, of: None, expires: None };
+        let (id, sid, at) = (ApprovalId(1), None, Duration::ZERO);
+        Ask { id, sid, asker: "a".into(), asked, at, settled: None, source: None }
+    }
+
+    #[test]
+    fn a_form_takes_what_fits_it_and_a_page_no_words() {
+        let schema = json!({"properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        let form = ask(Question::Form { text: "how many".into(), schema: Some(Json::new(&schema)) });
+        let page = ask(Question::Page { text: "go".into(), url: "https://a.b".into(), id: "p".into() });
+        let says = |content| Answer::Content(Json::new(&content));
+        assert!(form.reply(&says(json!({"n": 3}))).is_some());
+        for content in [json!({"n": "three"}), json!({}), json!({"n": 3, "m": 4}), json!("3"), json!([3])] {
+            assert_eq!(form.reply(&says(content.clone())), None, "{content}");
+        }
+        assert_eq!(page.reply(&says(json!("no"))), None);
+        assert_eq!(page.reply(&says(json!({}))), Some(Reply::Accept(None)));
+        assert_eq!(page.reply(&Answer::Decision(Decision::Allow)), Some(Reply::Accept(None)));
+        assert_eq!(page.reply(&Answer::Decision(Decision::Deny)), Some(Reply::Decline));
+    }
+
+    #[test]
+    fn what_is_too_large_to_be_shown_is_left_out() {
+        for (length, is_shown) in [(100, true), (SHOWN, false)] {
+            let text = "x".repeat(length);
+            let diff = json!([{"type": "diff", "path": "/a", "newText": text}]);
+            let call =
+                json!({"toolCallId": "c", "title": "t", "rawInput": {"content": text}, "content": diff});
+            let mut call = serde_json::from_str::<ToolCallUpdate>(&call.to_string()).expect("a call");
+            lighten(&mut call);
+            assert_eq!((call.raw_input.is_some(), call.content.is_some()), (is_shown, is_shown), "{length}");
+            assert_eq!(call.title.as_deref(), Some("t"));
         }
     }
 }

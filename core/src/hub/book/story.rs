@@ -102,10 +102,19 @@ impl Story {
         self.transcript.begin(at, words);
     }
 
+    /// Its source has a title for it, which stays.
+    fn entitle(&mut self, title: &str) {
+        if let Some(title) = line(title, TITLE) {
+            (self.title, self.locked) = (Some(title), true);
+        }
+    }
+
     /// Takes in what is news to readers of a story; `replayed`: of a history.
     pub(super) fn hear(&mut self, at: Duration, news: &News, replayed: bool) {
         let transcript = match &mut self.scratch {
             Some(scratch) if replayed => scratch,
+            // The rest of a history that nobody reads any more.
+            None if replayed => return,
             Some(_) | None => &mut self.transcript,
         };
         match news {
@@ -113,16 +122,14 @@ impl Story {
             News::Block(block) => transcript.say(block.0, block.1.content.as_text(), at),
             News::Tool { call, .. } => transcript.tool(call, at),
             News::Info { title, .. } => {
-                if let Patch::Set(title) = &**title
-                    && let Some(title) = line(title, TITLE)
-                {
-                    (self.title, self.locked) = (Some(title), true);
+                if let Patch::Set(title) = &**title {
+                    self.entitle(title);
                 }
             }
+            News::Announced(there) => there.title.iter().for_each(|title| self.entitle(title)),
             // The level replaces the one before: its cost is the cost so far.
             News::Usage(usage) => self.usage = Some((**usage).clone()),
             News::Opened
-            | News::Announced(_)
             | News::Can(_)
             | News::Began(_)
             | News::Busy(_)

@@ -139,12 +139,6 @@ impl Transcript {
         texts.concat()
     }
 
-    /// The newest message of the agent's.
-    #[must_use]
-    pub fn last(&self) -> Option<&Entry> {
-        self.entries.iter().rev().find(|entry| entry.role == Role::Agent)
-    }
-
     fn entry(&mut self, role: Role, at: Duration) -> Entry {
         self.part += 1;
         self.fresh = false;

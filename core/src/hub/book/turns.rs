@@ -335,7 +335,10 @@ impl Book {
         if let Some(stuck) = session.stuck.take_if(|stuck| stuck.source == source) {
             stuck.due.map(|at| self.clocks.remove(&(at, sid)));
         }
-        session.link.take_if(|link| *link == source);
+        if session.link.take_if(|link| *link == source).is_some() {
+            // What the link offered ends with it; what the agent's own process offers is told when it has the session.
+            session.can = None;
+        }
         if session.child() == Some(source) {
             session.child = Child::None;
         }
