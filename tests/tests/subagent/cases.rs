@@ -376,8 +376,7 @@ fn budgets() -> Vec<Case> {
         spends("as many tools as may be", "tool a; tool b; say after", tools(2)).check(within),
         spends("one too many", "tool a; tool b; tool c; sleep 600000; say after", tools(2)).check(over),
         spends("an agent that does not hear it is left", "tool a; hang", tools(0)).check(over),
-        spends("an agent that dies of it was stopped for that", "tool a; die 3", tools(0))
-            .check(over),
+        spends("an agent that dies of it was stopped for that", "tool a; die 3", tools(0)).check(over),
     ]
 }
 
