@@ -19,7 +19,7 @@ use crate::args::Environment;
 use crate::ask::{Asker, Question};
 use crate::failure::Advice;
 use crate::guard;
-use crate::output::{Foreign, Notes, Sink, Start};
+use crate::output::{Foreign, Notes, ROOM, Sink, Start};
 use crate::plan::{self, Spawn, is_interactive};
 use crate::prompt;
 use crate::signals::Signals;
@@ -38,7 +38,29 @@ pub(crate) struct Agent {
 pub(crate) struct Visit {
     pub(crate) methods: Vec<AuthMethod>,
     pub(crate) sessions: Vec<SessionInfo>,
+    /// What those weigh.
+    bytes: usize,
+    /// Sessions for which there was no room.
+    pub(crate) left_out: usize,
     pub(crate) opened: Option<SessionId>,
+}
+
+impl Visit {
+    /// Keeps a page of the agent's sessions, as far as there is room: a list may have no end.
+    fn list(&mut self, page: Vec<SessionInfo>) {
+        for session in page {
+            let SessionInfo { session_id, cwd, additional_directories, title, updated_at } = &session;
+            let texts = [title, updated_at].into_iter().flatten().chain([cwd]).chain(additional_directories);
+            let texts = texts.map(|text| size_of::<String>() + text.len()).sum::<usize>();
+            let weight = size_of::<SessionInfo>() + session_id.as_str().len() + texts;
+            if self.bytes + weight > ROOM {
+                self.left_out += 1;
+            } else {
+                self.bytes += weight;
+                self.sessions.push(session);
+            }
+        }
+    }
 }
 
 impl Agent {
@@ -92,7 +114,7 @@ impl Agent {
         for event in driver {
             match event {
                 Event::Ready(ready) => visit.methods = ready.auth_methods,
-                Event::Listed(list) => visit.sessions.extend(list.sessions),
+                Event::Listed(list) => visit.list(list.sessions),
                 Event::SessionOpened(opened) => visit.opened = Some(opened.session),
                 Event::Stderr(text) => foreign.write(&text),
                 Event::Finished(finished) => result = Some(*finished),
@@ -138,3 +160,26 @@ fn asker(driver: &Driver<Run>, notes: &Notes) -> io::Result<Option<Asker>> {
 
 /// From the end of the agent's input until SIGTERM: it may have to save what it has learnt.
 const LEAVE: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use agentline_tests::weigh;
+
+    use super::*;
+
+    #[test]
+    fn g2_a_list_without_an_end_keeps_little() {
+        let mut visit = Visit::default();
+        let ((), weight) = weigh(|| {
+            for n in 0..2000 {
+                let text = "x".repeat(n * 16);
+                let session =
+                    serde_json::json!({"sessionId": text, "cwd": text, "additionalDirectories": [text, "/"]});
+                visit.list(vec![serde_json::from_str(&session.to_string()).unwrap()]);
+            }
+        });
+        assert!(weight.kept < 2 * ROOM as i64, "{weight:?}");
+        assert_eq!(visit.sessions.len() + visit.left_out, 2000);
+        assert!(visit.left_out > 0 && visit.sessions.len() > 100);
+    }
+}

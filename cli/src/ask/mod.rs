@@ -2,8 +2,8 @@
 
 mod form;
 mod permission;
+mod queue;
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, IsTerminal, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,6 +24,7 @@ use crate::signals;
 use form::Filling;
 use permission::Permission;
 pub(crate) use permission::{bounded, details, keyed, meant};
+pub(crate) use queue::Questions;
 
 /// Something that the agent asks.
 #[derive(Clone)]
@@ -65,6 +66,15 @@ impl Question {
         match self {
             Self::Permission(permission) => permission.request,
             Self::Form(filling) => filling.request,
+        }
+    }
+
+    /// Shortens it to what there is room for; what it weighs then, in bytes.
+    fn shorten(&mut self, room: usize) -> usize {
+        match self {
+            Self::Permission(permission) => permission.shorten(room),
+            // A conversation lets through no more forms than it keeps itself.
+            Self::Form(_) => 0,
         }
     }
 
@@ -159,7 +169,7 @@ pub(crate) struct Asker {
 
 struct Queue {
     /// The first one is shown.
-    open: Mutex<VecDeque<Question>>,
+    open: Mutex<Questions>,
     notes: Notes,
 }
 
@@ -203,13 +213,13 @@ impl Asker {
 
     /// Asks, after all that was asked before.
     pub(crate) fn put(&mut self, question: Question) {
-        self.queue.lock().push_back(question);
+        self.queue.lock().push(question);
         self.wake();
     }
 
     /// The question is decided, by whomever.
     pub(crate) fn decided(&mut self, request: RequestKey) {
-        self.queue.lock().retain(|question| question.request() != request);
+        self.queue.lock().remove(request);
         self.wake();
     }
 
@@ -220,13 +230,13 @@ impl Asker {
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Question>> {
+    fn lock(&self) -> MutexGuard<'_, Questions> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn serve(&self, mut reader: Reader, answer: impl Fn(Answer)) {
         loop {
-            let first = self.lock().front().cloned();
+            let first = self.lock().first().cloned();
             let Some(mut question) = first else {
                 if reader.wait_for_news().is_err() {
                     return;
@@ -240,7 +250,7 @@ impl Queue {
             self.notes.still();
             // Decided meanwhile, if there is none.
             if let Some(given) = given {
-                self.lock().retain(|open| open.request() != question.request());
+                self.lock().remove(question.request());
                 answer(given);
             }
         }
@@ -265,7 +275,7 @@ impl Queue {
                 }
                 Typed::End => return Some(question.denial()),
                 Typed::Woken => {
-                    if self.lock().front().is_none_or(|first| first.request() != question.request()) {
+                    if self.lock().first().is_none_or(|first| first.request() != question.request()) {
                         return None;
                     }
                 }

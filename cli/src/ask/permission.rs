@@ -7,7 +7,7 @@ use agentline_core::acp::{
 };
 
 use super::{Answer, Entered};
-use crate::output::{In, Notes, Paint, Tools, label, merge, plain};
+use crate::output::{In, Notes, Paint, Tools, label, merge, plain, shorten};
 use crate::words::command_line;
 
 /// A permission request, with what is known of the call that it is about.
@@ -26,6 +26,24 @@ impl Permission {
             merge(&mut asked.tool_call, news);
         }
         Self { request, asked }
+    }
+
+    /// Shortens it to what there is room for; what it weighs then, in bytes.
+    pub(crate) fn shorten(&mut self, room: usize) -> usize {
+        let PermissionRequest { session_id, tool_call, options, meta } = &mut self.asked;
+        *meta = None;
+        for option in &mut *options {
+            option.name.truncate(option.name.floor_char_boundary(NAME));
+            option.name.shrink_to_fit();
+            if let OptionKind::Unknown(word) = &mut option.kind {
+                // Only that it is unknown counts.
+                *word = String::new();
+            }
+        }
+        let ids = options.iter().map(|option| {
+            size_of::<PermissionOption>() + option.option_id.capacity() + option.name.capacity()
+        });
+        session_id.as_str().len() + ids.sum::<usize>() + shorten(tool_call, room)
     }
 
     /// What it is about: as much of it as leaves the choice on the screen.
@@ -263,6 +281,8 @@ const LEAST: usize = 6;
 const TAIL: usize = 3;
 /// Letters of a line.
 const LINE: usize = 600;
+/// Bytes of the name of an option.
+const NAME: usize = 500;
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use agentline_core::subagent::QuestionAsked;
 use super::editor::{Edited, Editor};
 use super::history::History;
 use super::keys::Key;
-use crate::ask::{Answer, Entered, Question};
+use crate::ask::{Answer, Entered, Question, Questions};
 use crate::output::{Foot, Notes, Tools, plain};
 
 /// What was typed.
@@ -51,7 +51,7 @@ struct State {
     /// A turn runs, or the session is not open yet.
     busy: bool,
     /// The first one is shown.
-    questions: VecDeque<Question>,
+    questions: Questions,
     /// What the agent said of its calls so far.
     known: Tools,
     input: Input,
@@ -74,7 +74,7 @@ impl Desk {
             kept: None,
             waiting: VecDeque::new(),
             busy: true,
-            questions: VecDeque::new(),
+            questions: Questions::default(),
             known: Tools::default(),
             input: Input::Open,
         };
@@ -118,7 +118,7 @@ impl Desk {
         }
         let typed = self.entered(&mut state, text);
         if typed.is_none()
-            && let Some(question) = state.questions.front()
+            && let Some(question) = state.questions.first()
         {
             question.put(&self.notes);
         }
@@ -126,7 +126,7 @@ impl Desk {
     }
 
     fn entered(&self, state: &mut State, text: String) -> Option<Typed> {
-        let Some(question) = state.questions.front_mut() else {
+        let Some(question) = state.questions.first_mut() else {
             if text.trim().is_empty() {
                 return None;
             }
@@ -140,7 +140,8 @@ impl Desk {
         }
         match question.enter(&text) {
             Entered::Answer(answer) => {
-                state.questions.pop_front();
+                let request = question.request();
+                state.questions.remove(request);
                 self.next(state);
                 return Some(Typed::Answer(answer));
             }
@@ -173,8 +174,9 @@ impl Desk {
         if state.input == Input::Ended {
             return Some(question.denial());
         }
-        state.questions.push_back(question);
-        if state.questions.len() == 1 {
+        let is_first = state.questions.is_empty();
+        state.questions.push(question);
+        if is_first {
             self.put(&mut state);
         }
         None
@@ -183,9 +185,9 @@ impl Desk {
     /// The question is decided, by whomever.
     pub(crate) fn decided(&self, request: RequestKey) {
         let mut state = self.lock();
-        let shown = state.questions.front().map(Question::request);
-        state.questions.retain(|question| question.request() != request);
-        if state.questions.front().map(Question::request) != shown {
+        let shown = state.questions.first().map(Question::request);
+        state.questions.remove(request);
+        if state.questions.first().map(Question::request) != shown {
             self.next(&mut state);
         }
         self.show(&state);
@@ -206,7 +208,7 @@ impl Desk {
     /// Shows the first question.
     fn put(&self, state: &mut State) {
         state.old = !state.editor.text().is_empty();
-        if let Some(question) = state.questions.front() {
+        if let Some(question) = state.questions.first() {
             question.show(&self.notes);
             if self.notes.page().is_none() {
                 question.put(&self.notes);
@@ -277,7 +279,7 @@ impl Desk {
     pub(crate) fn end(&self) -> Vec<Typed> {
         let mut state = self.lock();
         state.input = Input::Ended;
-        let questions = state.questions.drain(..);
+        let questions = state.questions.drain();
         let answers = questions.map(|question| Typed::Answer(question.denial())).collect();
         if self.notes.page().is_none() {
             self.notes.still();
@@ -297,7 +299,7 @@ impl Desk {
         self.changed.notify_all();
         let Some(page) = self.notes.page() else { return };
         let (mut question, mut input) = (Vec::new(), None);
-        if let Some(first) = state.questions.front() {
+        if let Some(first) = state.questions.first() {
             question = first.choices(self.notes.paint());
             question.push(format!("    type {}", first.call()));
         }

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use super::beside::{self, Beside};
 use super::filter::{plain, printable};
 use super::foreign::Foreign;
+use super::kept::plan_entries;
 use super::notes::Notes;
 use super::out::Out;
 use super::paint::{In, Paint, fit, pad, span, width};
@@ -257,8 +258,7 @@ impl Text {
     }
 
     fn plan(&mut self, plan: &Plan) {
-        let entries: Vec<String> =
-            plan.entries.iter().map(|entry| plain(&entry.content).into_owned()).collect();
+        let entries = plan_entries(plan.entries.iter().map(|entry| &*entry.content));
         // Most updates of a plan tick entries off.
         if entries.is_empty() || entries == self.plan {
             return;

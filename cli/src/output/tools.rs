@@ -7,12 +7,16 @@ use agentline_core::acp::Update;
 use agentline_core::acp::update::{ToolCallUpdate, ToolContent, ToolKind, ToolStatus};
 
 use super::filter::plain;
+use super::kept::{ROOM, shorten, start};
 use crate::words::{quote, quote_details};
 
-/// The tool calls that have not ended.
+/// The tool calls that have not ended, the newest of them, within a budget.
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
+    /// By id, as much of it as is kept.
     open: BTreeMap<String, Open>,
+    /// What the open ones weigh.
+    bytes: usize,
     /// How many there were.
     pub(crate) count: usize,
     /// How many have ended and were never asked about.
@@ -24,6 +28,9 @@ pub(crate) struct Tools {
 #[derive(Debug)]
 struct Open {
     call: ToolCallUpdate,
+    bytes: usize,
+    /// The calls that came before it.
+    number: usize,
     /// When it began to run, as far as the agent says so.
     since: Instant,
     /// Somebody was asked about it.
@@ -50,7 +57,7 @@ impl Tools {
     /// Takes news about a call; whether it is a new one.
     pub(crate) fn learn(&mut self, news: ToolCallUpdate) -> bool {
         let why = (news.status == Some(ToolStatus::Failed)).then(|| reason(&news)).flatten();
-        if let Some(known) = self.open.get_mut(&news.tool_call_id) {
+        if let Some(known) = self.open.get_mut(start(&news.tool_call_id)) {
             let (before, after) = (known.call.status, news.status);
             if after == Some(ToolStatus::InProgress) && before != after {
                 // What was before is the time that a permission took.
@@ -58,16 +65,37 @@ impl Tools {
             }
             known.why = why;
             merge(&mut known.call, news);
+            self.bytes -= known.bytes;
+            known.bytes = shorten(&mut known.call, ROOM);
+            self.bytes += known.bytes;
+            self.make_room();
             return false;
         }
-        self.count += 1;
-        if self.open.len() >= MOST {
-            self.open.pop_first();
-        }
-        let id = news.tool_call_id.clone();
+        let mut call = news;
+        let bytes = shorten(&mut call, ROOM);
+        let id = call.tool_call_id.clone();
         let asked = self.asked.remove(&id);
-        self.open.insert(id, Open { call: news, since: Instant::now(), asked, refused: false, why });
+        let open =
+            Open { call, bytes, number: self.count, since: Instant::now(), asked, refused: false, why };
+        self.open.insert(id, open);
+        (self.count, self.bytes) = (self.count + 1, self.bytes + bytes);
+        self.make_room();
         true
+    }
+
+    /// Forgets the oldest calls where there are too many. Some agents never say that one has ended.
+    fn make_room(&mut self) {
+        while self.open.len() > MOST || self.bytes > ROOM {
+            let oldest = self.open.iter().min_by_key(|(_, open)| open.number);
+            let Some(id) = oldest.map(|(id, _)| id.clone()) else { return };
+            self.remove(&id);
+        }
+    }
+
+    fn remove(&mut self, id: &str) -> Option<Open> {
+        let open = self.open.remove(start(id))?;
+        self.bytes -= open.bytes;
+        Some(open)
     }
 
     /// Takes an update of the session, if it is about a call.
@@ -91,17 +119,17 @@ impl Tools {
 
     /// What is known of a call.
     pub(crate) fn get(&self, id: &str) -> Option<&ToolCallUpdate> {
-        self.open.get(id).map(|open| &open.call)
+        self.open.get(start(id)).map(|open| &open.call)
     }
 
     /// A permission for a call was decided. The time until then was somebody else's.
     pub(crate) fn decided(&mut self, id: &str, allowed: bool) {
-        if let Some(open) = self.open.get_mut(id) {
+        if let Some(open) = self.open.get_mut(start(id)) {
             open.since = Instant::now();
             open.asked = true;
             open.refused = !allowed;
         } else if self.asked.len() < MOST {
-            self.asked.insert(id.to_owned());
+            self.asked.insert(start(id).to_owned());
         }
     }
 
@@ -114,7 +142,7 @@ impl Tools {
     /// Takes a call out when it has ended.
     pub(crate) fn ended(&mut self, id: &str) -> Option<Ended> {
         let status = self.get(id)?.status.filter(|status| status.is_final())?;
-        let Open { call, since, asked, refused, why } = self.open.remove(id)?;
+        let Open { call, since, asked, refused, why, .. } = self.remove(id)?;
         self.unasked += usize::from(!asked);
         let failed = status == ToolStatus::Failed;
         Some(Ended { label: label(&call), failed, refused, why, took: since.elapsed() })
@@ -187,11 +215,14 @@ pub(crate) fn merge(call: &mut ToolCallUpdate, news: ToolCallUpdate) {
     call.raw_input = raw_input.or(call.raw_input.take());
 }
 
-/// Calls that are kept at once. Some agents never say that one has ended.
+/// Calls that are kept at once: far more than any turn has open.
 const MOST: usize = 256;
 
 #[cfg(test)]
 mod tests {
+    use agentline_core::acp::Json;
+    use agentline_tests::weigh;
+
     use super::*;
 
     fn call(kind: ToolKind, title: &str) -> ToolCallUpdate {
@@ -278,5 +309,49 @@ mod tests {
             tools.learn(ToolCallUpdate { tool_call_id: format!("{id:04}"), ..ToolCallUpdate::default() });
         }
         assert_eq!((tools.count, tools.open.len()), (1000, MOST));
+        assert!(tools.get("0999").is_some() && tools.get("0000").is_none());
+    }
+
+    #[test]
+    fn g2_whatever_an_agent_says_of_its_calls_little_is_kept() {
+        fn property(steps: Vec<(u8, u8, u32)>) -> bool {
+            let mut tools = Tools::default();
+            let ((), weight) = weigh(|| {
+                for (id, what, length) in steps {
+                    let most = if what % 7 == 0 { 3 << 20 } else { 64 << 10 };
+                    let text = "t".repeat(length as usize % most);
+                    let mut news = ToolCallUpdate {
+                        tool_call_id: if what % 16 == 0 { text.clone() } else { id.to_string() },
+                        status: (what % 16 == 1).then_some(ToolStatus::Completed),
+                        ..ToolCallUpdate::default()
+                    };
+                    match what % 5 {
+                        0 => news.title = Some(text),
+                        1 => news.name = Some(text),
+                        2 => news.content = Some(vec![ToolContent::Terminal(text); 2]),
+                        3 => news.raw_input = Some(Json::new(&text)),
+                        _ => news.raw_output = Some(Json::new(&text)),
+                    }
+                    let id = news.tool_call_id.clone();
+                    tools.learn(news);
+                    tools.decided(&id, what % 2 == 0);
+                    tools.ended(&id);
+                }
+            });
+            // What is looked for by somebody who asks, and the ids that were decided before they were known.
+            weight.kept < (ROOM + MOST * (8 << 10)) as i64 && tools.bytes <= ROOM
+        }
+        quickcheck::QuickCheck::new().tests(20).quickcheck(property as fn(Vec<(u8, u8, u32)>) -> bool);
+    }
+
+    #[test]
+    fn g2_what_is_too_large_to_be_kept_is_named() {
+        let mut tools = Tools::default();
+        let large = ToolContent::Terminal("x".repeat(2 << 20));
+        tools.learn(ToolCallUpdate { content: Some(vec![large]), ..call(ToolKind::Edit, "a.rs") });
+        let kept = tools.get("1").unwrap().content.as_deref().unwrap_or_default();
+        assert!(
+            matches!(kept, [ToolContent::Content(block)] if block.as_text().is_some_and(|text| text.contains("2049 KiB, is too large")))
+        );
     }
 }

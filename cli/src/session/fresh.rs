@@ -25,7 +25,11 @@ impl Desk<'_> {
     ) -> Result<ExitCode, Problem> {
         let here = here.then(|| Workspace::of(None)).transpose()?;
         let here = here.map(|here| here.path.to_string_lossy().into_owned());
-        let Visit { mut sessions, .. } = self.ask_fresh(agent, Errand::List(here))?;
+        let Visit { mut sessions, left_out, .. } = self.ask_fresh(agent, Errand::List(here))?;
+        if left_out > 0 {
+            let line = format!("! {left_out} more sessions are left out: the list is longer than is read");
+            self.notes.line(&line);
+        }
         sessions.truncate(limit.unwrap_or(usize::MAX));
         if self.global.format() == Format::Json {
             let rows = sessions.iter().enumerate().map(|(at, session)| line(&Row::Stored(session), at == 0));

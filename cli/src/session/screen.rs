@@ -11,7 +11,7 @@ use agentline_core::hub::api::{
 use agentline_core::rpc::Json;
 
 use super::row::{called, is_busy, stands, tilde, word};
-use crate::output::{EndedTool, In, Notes, Out, Tools, fit, pad, plain, printable, span};
+use crate::output::{EndedTool, In, Notes, Out, Tools, fit, pad, plain, plan_entries, printable, span};
 
 /// Shows frames.
 pub(super) struct Screen {
@@ -88,8 +88,7 @@ impl Screen {
             }
             Happening::Resolved(resolved) => self.resolved(&id, resolved),
             Happening::PlanNow(plan) => {
-                let entries = plan.entries.iter().map(|entry| plain(&entry.content).into_owned()).collect();
-                self.plan(&id, entries);
+                self.plan(&id, plan_entries(plan.entries.iter().map(|entry| &*entry.content)));
             }
             Happening::Warned(warned) => self.note(&id, &format!("! {}", plain(&warned.message))),
             Happening::SystemMessage(said) => self.note(&id, &format!("◦ {}", plain(&said.content))),
@@ -139,6 +138,9 @@ impl Screen {
     }
 
     fn row(&mut self, id: &str) -> &mut Row {
+        if self.rows.len() >= ROWS && !self.rows.contains_key(id) {
+            self.rows.pop_first();
+        }
         self.rows.entry(id.to_owned()).or_default()
     }
 
@@ -187,8 +189,10 @@ impl Screen {
         let prefix = plain(&self.name(id)).into_owned();
         let row = self.row(id);
         row.line.push_str(text);
-        let Some(end) = row.line.rfind('\n') else { return };
-        let rest = row.line.split_off(end + 1);
+        let whole = row.line.rfind('\n').map(|end| end + 1);
+        // A line that goes on and on is shown in pieces.
+        let Some(end) = whole.or_else(|| (row.line.len() > LONG).then_some(row.line.len())) else { return };
+        let rest = row.line.split_off(end);
         let lines = std::mem::replace(&mut row.line, rest);
         let shown: String =
             lines.lines().map(|line| format!("{} {line}\n", pad(&fit(&prefix, NAME), NAME))).collect();
@@ -390,6 +394,10 @@ pub(crate) fn frame_line(data: &Json, host: Option<&str>, first: bool) -> String
     line + "\n"
 }
 
+/// Sessions that are known at once; of one that was forgotten, less is shown.
+const ROWS: usize = 1000;
+/// Bytes of a line that does not end.
+const LONG: usize = 64 << 10;
 /// Columns of a tool's label before the time that it took.
 const LABEL: usize = 48;
 /// Columns of a name in front of a line.

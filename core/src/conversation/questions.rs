@@ -123,7 +123,7 @@ impl Open {
             let error = RpcError::new(code::METHOD_NOT_FOUND, "not offered");
             return (None, Some(client::Command::Fail { request, error }));
         };
-        let size = elicit.requested_schema.as_ref().map_or(0, |schema| schema.get().len());
+        let size = size(&elicit);
         let asked = read(request, elicit);
         let (reply, why) = match &self.who {
             Questions::Ask if self.bytes + size <= BYTES => {
@@ -189,6 +189,14 @@ impl Open {
     }
 }
 
+/// Bytes of what whoever answers has to be shown.
+fn size(elicit: &Elicit) -> usize {
+    let Elicit { message, requested_schema, url, elicitation_id, .. } = elicit;
+    let schema = requested_schema.as_ref().map_or(0, |schema| schema.get().len());
+    let texts = [url, elicitation_id].into_iter().flatten().map(String::len).sum::<usize>();
+    message.len() + schema + texts
+}
+
 fn read(request: RequestKey, elicit: Elicit) -> QuestionAsked {
     let wanted = match elicit.url {
         Some(url) if elicit.mode == "url" => Wanted::Url { url, id: elicit.elicitation_id },
@@ -235,7 +243,7 @@ pub(crate) fn page_done(method: &str, params: Option<&Json>) -> Option<String> {
     Some(page.elicitation_id)
 }
 
-/// Bytes of the schemas of all open questions.
+/// Bytes of all open questions, so that whoever shows them need not count.
 const BYTES: usize = 1 << 20;
 /// Bytes of a question that the decision repeats.
 const TEXT: usize = 4 << 10;

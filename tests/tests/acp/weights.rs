@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use agentline_core::acp::agent::{self, Agent};
 use agentline_core::acp::client::{Client, Command, Config, Event, Which};
 use agentline_core::acp::{ContentBlock, SessionSetup};
 use agentline_core::conversation;
-use agentline_core::subagent::{self, Policy, Run};
+use agentline_core::subagent::{self, Policy, Questions, Run};
 use agentline_core::{Action, Heard, Input, LinkId, Machine, Now, Open, Output, Peer, Tag};
+use agentline_tests::acp::rig::{CLIENT_OFFERS, OFFERS};
 use agentline_tests::weigh;
 
 const TOOL: &str = r#"{"sessionUpdate":"tool_call_update","toolCallId":"call_0123456789","status":"completed","title":"Read src/main.rs","kind":"read","content":[{"type":"content","content":{"type":"text","text":"fn main() and what follows"}}],"locations":[{"path":"/w/src/main.rs","line":12}],"rawInput":{"path":"/w/src/main.rs","limit":2000},"rawOutput":{"lines":120}}"#;
@@ -72,12 +74,14 @@ fn an_update_asks_for_little_memory_however_many_sessions_there_are() {
 }
 
 /// A run whose prompt is sent, over a stream.
-fn run(policy: Policy) -> Run {
+fn run(policy: Policy, forms: bool) -> Run {
     let prompt = vec![ContentBlock::text("x")];
-    let conversation = conversation::Config {
-        policy,
-        ..conversation::Config::new(Config::new(Open::Given(0)), SessionSetup::in_directory("/"))
-    };
+    let mut client = Config::new(Open::Given(0));
+    let offered = if forms { CLIENT_OFFERS } else { "{}" };
+    client.capabilities = serde_json::from_str(offered).expect("capabilities");
+    let questions = Questions::Ask;
+    let setup = SessionSetup::in_directory("/");
+    let conversation = conversation::Config { policy, questions, ..conversation::Config::new(client, setup) };
     let mut run = Run::new(Now::default(), subagent::Config::new(conversation, prompt));
     drain(&mut run);
     run.handle(Now::default(), Input::Link(LinkId::FIRST, Heard::Opened(Peer::default())));
@@ -95,7 +99,7 @@ fn run(policy: Policy) -> Run {
 #[test]
 fn g2_a_thousand_questions_with_titles_of_a_megabyte_keep_little() {
     for policy in [Policy::Reject, Policy::Ask] {
-        let mut run = run(policy);
+        let mut run = run(policy, false);
         let title = "t".repeat(1 << 20);
         let ((), weight) = weigh(|| {
             for n in 0..800 {
@@ -128,6 +132,96 @@ fn g2_a_thousand_questions_with_titles_of_a_megabyte_keep_little() {
         assert_eq!(finished.permissions.len() + finished.permissions_dropped, 800);
         assert!(finished.permissions_dropped > 0);
     }
+}
+
+/// Lines of an agent that mean to be kept, with texts of any size.
+fn greedy(n: usize, size: usize, what: u8) -> String {
+    let text = "x".repeat(size);
+    match what % 8 {
+        0 => update(&format!(
+            r#"{{"sessionUpdate":"tool_call","toolCallId":"{n}","title":"{text}","rawInput":{{"command":"{text}"}},"content":[{{"type":"content","content":{{"type":"text","text":"{text}"}}}}]}}"#
+        )),
+        1 => update(&format!(
+            r#"{{"sessionUpdate":"plan","entries":[{{"content":"{text}","priority":"high","status":"pending"}}]}}"#
+        )),
+        2 => format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":\"{n}\",\"method\":\"session/request_permission\",\"params\":{{\"sessionId\":\"s0001\",\"toolCall\":{{\"toolCallId\":\"{text}\",\"title\":\"{text}\"}},\"options\":[{{\"optionId\":\"y\",\"name\":\"{text}\",\"kind\":\"{text}\"}}]}}}}\n"
+        ),
+        3 => format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":\"{n}\",\"method\":\"elicitation/create\",\"params\":{{\"sessionId\":\"s0001\",\"mode\":\"url\",\"message\":\"{text}\",\"url\":\"{text}\",\"elicitationId\":\"{text}\"}}}}\n"
+        ),
+        4 => format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":\"{n}\",\"method\":\"elicitation/create\",\"params\":{{\"sessionId\":\"s0001\",\"mode\":\"form\",\"message\":\"{text}\",\"requestedSchema\":{{\"type\":\"object\",\"title\":\"{text}\",\"properties\":{{\"{text}\":{{\"type\":\"string\"}}}}}}}}}}\n"
+        ),
+        5 => format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"method\":\"{text}\"}}\n"),
+        6 => update(&format!(
+            r#"{{"sessionUpdate":"agent_message_chunk","messageId":"{text}","content":{{"type":"text","text":"x"}}}}"#
+        )),
+        _ => format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{text}\",\"result\":null}}\n"),
+    }
+    .replace("s0001", "s")
+}
+
+/// What a conversation keeps of what its agent chose the size of. The longest lines are a megabyte: what is kept once,
+/// such as the name of the last message, is bounded by a line.
+const KEPT: i64 = 12 << 20;
+
+#[test]
+fn g2_after_any_history_a_conversation_keeps_little() {
+    fn property(lines: Vec<(u8, u32)>) {
+        let mut run = run(Policy::Ask, true);
+        let ((), weight) = weigh(|| {
+            for (n, (what, size)) in lines.iter().enumerate() {
+                hear(&mut run, &greedy(n, *size as usize % (1 << 20), *what));
+                drain(&mut run);
+            }
+        });
+        assert!(weight.kept < KEPT, "{weight:?}");
+    }
+    quickcheck::QuickCheck::new().tests(10).quickcheck(property as fn(Vec<(u8, u32)>));
+    // Each kind by itself, and more of it than any budget.
+    for what in 0..8 {
+        property((0..100).map(|_| (what, 1 << 19)).collect());
+    }
+}
+
+#[test]
+fn g2_what_a_client_asks_is_kept_within_limits() {
+    let capabilities = serde_json::from_str(OFFERS).expect("capabilities");
+    let mut agent = Agent::new(Now::default(), agent::Config { capabilities, ..agent::Config::on_stdio() });
+    drain(&mut agent);
+    agent.handle(Now::default(), Input::Link(LinkId::FIRST, Heard::Opened(Peer::default())));
+    hear(
+        &mut agent,
+        "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1}}\n",
+    );
+    drain(&mut agent);
+    let ((), weight) = weigh(|| {
+        for n in 0..2000_usize {
+            let text = "x".repeat([900, 8000, 100_000][n % 3]);
+            let id = format!("\"{n}{}\"", &text[..900]);
+            let (method, params) = match n % 5 {
+                0 => (
+                    "session/load",
+                    format!(r#"{{"sessionId":"{n}{text}","cwd":"/{text}","mcpServers":[]}}"#),
+                ),
+                1 => (
+                    "session/new",
+                    format!(r#"{{"cwd":"/{text}","mcpServers":[],"_meta":{{"x":"{text}"}}}}"#),
+                ),
+                2 => ("session/list", format!(r#"{{"cursor":"{text}"}}"#)),
+                3 => ("session/close", format!(r#"{{"sessionId":"{}{text}"}}"#, n - 3)),
+                _ => ("session/delete", format!(r#"{{"sessionId":"{n}{text}"}}"#)),
+            };
+            hear(
+                &mut agent,
+                &format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n"),
+            );
+            drain(&mut agent);
+        }
+    });
+    // A thousand requests with the longest ids, and what sessions they name.
+    assert!(weight.kept < KEPT, "{weight:?}");
 }
 
 #[test]
