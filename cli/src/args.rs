@@ -94,6 +94,9 @@ pub(crate) enum Verb {
     /// Deny what a session asks: short for `approval deny`
     #[command(after_help = "Example: agentline deny a7")]
     Deny(Box<crate::approval::Deny>),
+    /// Look at recorded runs
+    #[command(subcommand)]
+    Trace(crate::trace::Verb),
     /// Other machines, whose hubs are spoken to by `--host`
     #[command(subcommand)]
     Host(crate::hub::HostVerb),

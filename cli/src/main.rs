@@ -79,6 +79,7 @@ fn obey() -> ExitCode {
         Verb::Approval(args) => approval::run(args, cli.global, &notes),
         Verb::Approve(args) => approval::approve(args, cli.global, &notes),
         Verb::Deny(args) => approval::deny(args, cli.global, &notes),
+        Verb::Trace(verb) => trace::run(verb, cli.global, &notes),
         Verb::Host(verb) => hub::hosts(verb, cli.global, &notes),
         Verb::DemoAgent(args) => demo::serve(args),
         Verb::DemoRunner(args) => demo::runner::serve(args, &notes),

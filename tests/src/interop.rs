@@ -9,7 +9,7 @@ pub fn peers() -> Option<PathBuf> {
     static SAID: Once = Once::new();
     let folder = std::env::var_os("AGENTLINE_INTEROP").map(PathBuf::from);
     if folder.is_none() {
-        SAID.call_once(|| say("skipped: AGENTLINE_INTEROP names no folder with published peers"));
+        SAID.call_once(|| skipped("AGENTLINE_INTEROP names no folder with published peers"));
     }
     folder
 }
@@ -20,7 +20,8 @@ pub fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("interop").join(name)
 }
 
+/// Says that a suite, or a part of it, was skipped, and why.
 #[expect(clippy::print_stderr, reason = "a skipped suite says so")]
-fn say(line: &str) {
-    eprintln!("{line}");
+pub fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
 }

@@ -28,3 +28,4 @@ mod screens;
 mod shown;
 mod spoken;
 mod terminal;
+mod traces;
