@@ -273,7 +273,12 @@ const SHOWN: usize = 20;
 /// The command that logs in, and the agent's own methods, as far as it says.
 fn how_to_log_in(logins: &[AuthMethod], about: Subject<'_>) -> String {
     let Some(program) = about.command.first() else { return "log in where the agent runs".to_owned() };
-    let name = |login: &AuthMethod| quote(if login.name.is_empty() { &login.id } else { &login.name });
+    let name = |login: &AuthMethod| {
+        let name = quote(if login.name.is_empty() { &login.id } else { &login.name });
+        let variables: Vec<String> =
+            login.vars.iter().map(|var| format!(" -e {}", quote(&var.name))).collect();
+        if variables.is_empty() { name } else { format!("{name}:{}", variables.concat()) }
+    };
     let methods: Vec<String> = logins.iter().map(name).collect();
     if methods.is_empty() {
         return format!("start {} by hand and log in there", command_line(std::slice::from_ref(program)));
@@ -530,12 +535,13 @@ mod tests {
         let methods = vec![
             method(r#"{"id":"a","name":"Web login"}"#),
             method(r#"{"id":"t","name":"Terminal login","type":"terminal","args":["login","--now"]}"#),
+            method(r#"{"id":"k","name":"A key","type":"env_var","vars":[{"name":"A_KEY"}]}"#),
         ];
         let cause = RootCause::NeedsLogin { error: RpcError::new(-32000, "who are you"), methods };
         let (_, hint, _) = told(Phase::Session, cause, &["/bin/agent", "--acp"], Verb::Run);
         assert_eq!(
             hint.as_deref(),
-            Some("agentline login -- /bin/agent --acp (Web login, or Terminal login)")
+            Some("agentline login -- /bin/agent --acp (Web login, or Terminal login, or A key: -e A_KEY)")
         );
     }
 }

@@ -57,12 +57,13 @@ fn a_login_says_what_came_of_it_and_what_to_do_else() {
 }
 
 #[test]
-fn an_agent_that_wants_a_login_in_each_process_gets_it() {
+fn login_per_process_who_wants_one_in_each_process_gets_it() {
     let bench = Bench::new();
     let refused = run(&bench, &["run", "hello"]);
     assert_eq!(refused.code, Some(7), "{refused:?}");
     let hint = "  try: agentline login -- ";
     assert!(refused.err.contains(hint) && refused.err.contains("Demo login"), "{refused:?}");
+    assert!(refused.err.contains("Demo key: -e AGENTLINE_DEMO_KEY"), "{refused:?}");
     for verb in ["run", "chat"] {
         let words: &[&str] =
             if verb == "run" { &["run", "--login", "demo", "echo"] } else { &["chat", "--login", "demo"] };

@@ -27,5 +27,6 @@ mod rules;
 mod screens;
 mod shown;
 mod spoken;
+mod strangers;
 mod terminal;
 mod traces;

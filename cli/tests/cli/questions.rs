@@ -13,7 +13,7 @@ fn question(objects: &[Value]) -> &Value {
 }
 
 #[test]
-fn where_nobody_is_asked_a_question_is_declined_and_said_so() {
+fn elicitation_where_nobody_is_asked_is_declined_and_said_so() {
     let bench = Bench::new();
     for (word, mode) in [("form", "form"), ("page", "url")] {
         let objects = done(&mut bench.agentline(&["run", "--json", word])).objects();
@@ -64,7 +64,7 @@ fn a_bad_file_of_answers_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn a_person_fills_a_form_in_field_by_field() {
+fn elicitation_a_person_fills_a_form_in_field_by_field() {
     let bench = Bench::new();
     let mut terminal = Terminal::sized(&mut bench.agentline(&["run", "--agent", "demo", "form"]), 200, 24);
     terminal.until(
@@ -85,7 +85,7 @@ fn a_person_fills_a_form_in_field_by_field() {
 }
 
 #[test]
-fn a_page_is_shown_and_opened_by_nobody_but_the_person() {
+fn elicitation_a_page_is_shown_and_opened_by_nobody_but_the_person() {
     let bench = Bench::new();
     for verb in ["run", "chat"] {
         let words: &[&str] =
