@@ -10,12 +10,12 @@ use agentline_core::{Change, Store};
 use agentline_os::look;
 use serde::Serialize;
 
-use crate::args::{Agent, Format, Global, Lang};
+use crate::args::{Agent, AgentSet, Format, Global, Lang};
 use crate::check;
 use crate::find::{self, Found};
-use crate::output::{self, Notes, columns, line, object};
+use crate::output::{self, Notes, columns, line, object, span};
 use crate::plan::DEMO;
-use crate::prompt::usage;
+use crate::prompt::{self, usage};
 
 pub(crate) fn run(verb: &Agent, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
     let format = global.format();
@@ -32,7 +32,7 @@ pub(crate) fn run(verb: &Agent, global: Global, notes: &Notes) -> Result<ExitCod
         Agent::Disable { id } => enable(id, false)?,
         Agent::Default { id: Some(id) } => choose(id)?,
         Agent::Default { id: None } => return chosen(format),
-        Agent::Set { id, env } => remember(id, env)?,
+        Agent::Set(set) => remember(set)?,
     };
     // A hub that runs looks again at once: what of it works with that agent is told so.
     crate::hub::look_again();
@@ -226,11 +226,18 @@ fn chosen(format: Format) -> Result<ExitCode, Problem> {
     }))
 }
 
-fn remember(id: &str, names: &[String]) -> Result<String, Problem> {
+fn remember(set: &AgentSet) -> Result<String, Problem> {
+    let AgentSet { env, env_file, init_timeout, .. } = set;
     let found = find::look(None)?;
-    let id = known(&found, id)?;
+    let id = known(&found, &set.id)?;
+    let file = env_file.as_deref().map(std::path::absolute).transpose();
+    let file = file.map_err(|error| usage(format!("--env-file: {error}")))?;
+    // Whoever names it finds out now what is wrong with it, and not when the agent starts.
+    file.as_deref().map(prompt::own_variables).transpose()?;
     let remember = |settings: &mut Settings| {
-        names.iter().try_for_each(|name| {
+        file.iter().for_each(|file| settings.set_env_file(&id, file.clone()));
+        init_timeout.iter().for_each(|limit| settings.set_init_timeout(&id, *limit));
+        env.iter().try_for_each(|name| {
             settings.remember_env(&id, name).map(drop).map_err(|error| {
                 let name = name.split('=').next().filter(|name| !name.is_empty()).unwrap_or("API_KEY");
                 usage(format!("{error}, and only the name is kept"))
@@ -239,10 +246,13 @@ fn remember(id: &str, names: &[String]) -> Result<String, Problem> {
         })
     };
     find::change_settings(&found.discovery.folders, remember)??;
-    Ok(format!(
-        "{id} gets {} where it is started by its id alone, as agent check does; run wants -e",
-        names.join(", ")
-    ))
+    let names = (!env.is_empty()).then(|| {
+        format!("{} where it is started by its id alone, as agent check does; run wants -e", env.join(", "))
+    });
+    let file = file.map(|file| format!("what is in {} from the hub", file.display()));
+    let limit = init_timeout.map(|limit| format!("{} for its handshake with the hub", span(limit)));
+    let gets: Vec<String> = names.into_iter().chain(file).chain(limit).collect();
+    Ok(format!("{id} gets {}", gets.join(", and ")))
 }
 
 /// An agent that is here, or one of the registry that may come back: its switches are kept.

@@ -299,6 +299,8 @@ pub(crate) enum Permission {
     Reject,
     /// Reject, end the run, and exit with 6
     Fail,
+    /// Whoever answers in the hub: agentline approval list --watch
+    Hub,
 }
 
 #[derive(Debug, Subcommand)]
@@ -369,15 +371,30 @@ pub(crate) enum Agent {
         id: Option<String>,
     },
     /// Remember a setting of an agent
-    #[command(after_help = "Example: agentline agent set gemini --env GEMINI_API_KEY")]
-    Set {
-        /// Its id
-        #[arg(value_parser = id, add = ArgValueCandidates::new(completions::agents))]
-        id: String,
-        /// A variable that it may have where it is started by its id alone; only the name is kept
-        #[arg(long, required = true, value_name = "NAME")]
-        env: Vec<String>,
-    },
+    #[command(after_help = "\
+Examples:
+  agentline agent set gemini --env GEMINI_API_KEY
+  agentline agent set gemini --env-file ~/.gemini.env --init-timeout 60s")]
+    Set(AgentSet),
+}
+
+/// What is remembered of an agent.
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["env", "env_file", "init_timeout"])))]
+pub(crate) struct AgentSet {
+    /// Its id
+    #[arg(value_parser = id, add = ArgValueCandidates::new(completions::agents))]
+    pub(crate) id: String,
+    /// A variable that it may have where it is started by its id alone; only the name is kept
+    #[arg(long, value_name = "NAME")]
+    pub(crate) env: Vec<String>,
+    /// Variables with their values, one NAME=VALUE a line, which the hub reads whenever it starts the agent: yours alone
+    /// (mode 600)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) env_file: Option<PathBuf>,
+    /// For the handshake with the hub [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) init_timeout: Option<Duration>,
 }
 
 /// Starts the agent in an empty folder that is removed afterwards, shakes hands, and with --prompt runs one turn.

@@ -71,12 +71,15 @@ fn drive(agent: SpawnSpec, args: &Check, sheet: &mut Sheet, notes: &Notes) -> io
         Sink::ours().hurry();
     })?;
     let run = driver.handle();
-    Sink::ours().watch(move |news| match news {
-        News::Full => run.hold(true),
-        News::Room => run.hold(false),
-        News::Gone => {
-            let _ = run.command(Command::Dispose);
+    Sink::ours().watch(move |news| {
+        match news {
+            News::Full => run.hold(true),
+            News::Room => run.hold(false),
+            News::Gone => {
+                let _ = run.command(Command::Dispose);
+            }
         }
+        true
     });
     while let Some(event) = driver.next() {
         let is_result = matches!(event, Event::Finished(_));

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::args::Cli;
 use crate::attach::Peers;
 use crate::find;
-use crate::hub::Link;
+use crate::hub::{Link, Wants};
 use crate::output::plain;
 use crate::plan::DEMO;
 
@@ -54,6 +54,13 @@ pub(crate) fn sessions() -> Vec<CompletionCandidate> {
     words.filter_map(|(word, title)| Some(candidate(word?, title))).filter(is_word).collect()
 }
 
+/// The machines that are remembered.
+pub(crate) fn hosts() -> Vec<CompletionCandidate> {
+    let settings = find::folders().and_then(|folders| find::read_settings(&folders.settings()));
+    let hosts = settings.map(|settings| settings.hosts).unwrap_or_default();
+    hosts.keys().map(|name| candidate(name, "a machine")).filter(is_word).collect()
+}
+
 /// The questions that are open.
 pub(crate) fn approvals() -> Vec<CompletionCandidate> {
     let rows = ask(&ApprovalsList::default()).unwrap_or_default();
@@ -65,7 +72,8 @@ where
     M::Result: DeserializeOwned,
 {
     let folders = find::folders().ok()?;
-    Link::own(&folders).ok()??.patient(Some(MOMENT)).ok()?.ask(method).ok()
+    let wants = Wants { patience: Some(MOMENT), ..Wants::default() };
+    Link::own(&folders, wants).ok()??.ask(method).ok()
 }
 
 fn is_word(candidate: &CompletionCandidate) -> bool {

@@ -59,6 +59,7 @@ impl Consent {
     pub(crate) fn questions(&self) -> Result<Questions, Problem> {
         Ok(match &self.answers {
             Some(file) => Questions::Given(answers(file)?),
+            None if self.permission == Some(Permission::Hub) => Questions::Decline,
             None if is_interactive() || self.permission == Some(Permission::Ask) => Questions::Ask,
             None => Questions::Decline,
         })

@@ -331,7 +331,8 @@ fn is_handle(word: &str) -> bool {
 /// What other programs call a command of ours.
 fn alias(word: &str) -> Option<&'static [&'static str]> {
     Some(match word {
-        "list" | "ls" | "ps" | "agents" => &["agent", "list"],
+        "list" | "ls" | "agents" => &["agent", "list"],
+        "ps" => &["session", "list"],
         "peers" => &["attach", "list"],
         "logs" => &["session", "show"],
         "kill" | "cancel" => &["session", "cancel"],
@@ -351,6 +352,9 @@ fn name_of(arg: &str) -> &str {
 /// A value for whatever takes one.
 fn example_of(arg: &str) -> &'static str {
     let examples = [
+        ("<N>", "20"),
+        ("<N|all>", "all"),
+        ("STATUS", "running"),
         ("TIME", "10s"),
         ("OPTION=VALUE", "model=large"),
         ("NAME=", "API_KEY"),

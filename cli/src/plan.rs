@@ -334,7 +334,7 @@ impl Session {
 
 pub(crate) fn policy(permission: Option<Permission>) -> Policy {
     match permission {
-        Some(Permission::Ask) => Policy::Ask,
+        Some(Permission::Ask | Permission::Hub) => Policy::Ask,
         Some(Permission::Allow) => Policy::Allow(Allow::OnceFirst),
         Some(Permission::Reject) => Policy::Reject,
         Some(Permission::Fail) => Policy::Fail,
@@ -353,6 +353,7 @@ pub(crate) const fn about(permission: Option<Permission>) -> &'static str {
     match permission {
         Some(Permission::Allow) => "--permission allow",
         Some(Permission::Fail) => "--permission fail",
+        Some(Permission::Hub) => "--permission hub",
         Some(Permission::Reject | Permission::Ask) => "--permission reject",
         None => "nobody to ask here; to decide otherwise: --permission allow|fail",
     }

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -91,6 +92,24 @@ pub(crate) struct Variables {
 }
 
 impl Variables {
+    /// Takes what a file says, one a line.
+    fn take_file(&mut self, file: &Path) -> Result<(), Problem> {
+        let bytes = read("--env-file", file, TEXT)?;
+        for (at, line) in bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).enumerate() {
+            if line.is_empty() || line.starts_with(b"#") {
+                continue;
+            }
+            // Files for a shell have it in front.
+            let line = line.strip_prefix(b"export ").map_or(line, <[u8]>::trim_ascii_start);
+            if !self.take(line) {
+                let at = at + 1;
+                // What is in it may be a secret.
+                return Err(of_file("--env-file", file, format_args!("line {at} is not NAME=VALUE")));
+            }
+        }
+        Ok(())
+    }
+
     /// The values, which nobody may be shown.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = Secret<Vec<u8>>> {
         self.given.iter().map(|(_, value)| value.as_encoded_bytes().to_vec().into())
@@ -108,19 +127,7 @@ impl Variables {
 pub(crate) fn variables(args: &Environment) -> Result<Variables, Problem> {
     let mut variables = Variables::default();
     for file in &args.env_file {
-        let bytes = read("--env-file", file, TEXT)?;
-        for (at, line) in bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).enumerate() {
-            if line.is_empty() || line.starts_with(b"#") {
-                continue;
-            }
-            // Files for a shell have it in front.
-            let line = line.strip_prefix(b"export ").map_or(line, <[u8]>::trim_ascii_start);
-            if !variables.take(line) {
-                let at = at + 1;
-                // What is in it may be a secret.
-                return Err(of_file("--env-file", file, format_args!("line {at} is not NAME=VALUE")));
-            }
-        }
+        variables.take_file(file)?;
     }
     for variable in &args.env {
         if !variables.take(variable.as_bytes()) {
@@ -132,6 +139,19 @@ pub(crate) fn variables(args: &Environment) -> Result<Variables, Problem> {
             .hint("agentline run -e API_KEY \"hello\""));
         }
     }
+    Ok(variables)
+}
+
+/// The variables of a file that nobody else may read or write, nor choose.
+pub(crate) fn own_variables(file: &Path) -> Result<Variables, Problem> {
+    let facts = std::fs::symlink_metadata(file).map_err(|error| of_file("--env-file", file, error))?;
+    let own = facts.is_file() && facts.uid() == rustix::process::getuid().as_raw();
+    if !own || facts.mode() & 0o077 != 0 {
+        let why = if own { "may be read by others" } else { "is no regular file of yours" };
+        return Err(of_file("--env-file", file, why).hint(format!("chmod 600 {}", file.display())));
+    }
+    let mut variables = Variables::default();
+    variables.take_file(file)?;
     Ok(variables)
 }
 

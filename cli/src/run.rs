@@ -15,8 +15,10 @@ use agentline_core::acp::session::AuthMethod;
 use agentline_core::subagent::{Command, Event, Policy, Questions, Run};
 use agentline_core::trace::{Masks, Recording, Tap, Tapped, Traced};
 
+use crate::approval::{self, Elsewhere};
+use crate::args::Permission;
 use crate::args::{self, Format, Global};
-use crate::ask::Asker;
+use crate::ask::{Answer, Asker};
 use crate::driver::{Driver, Handle};
 use crate::failure::Advice;
 use crate::guard;
@@ -95,6 +97,11 @@ impl Attempt<'_> {
         let mut show = Show::new(screen, Rc::clone(advice), start.clone(), *began);
         let ends = Arc::default();
         let mut logins = Vec::new();
+        let asks_elsewhere = args.consent.permission == Some(Permission::Hub) && !args.dry_run;
+        let plan = plan.and_then(|plan| match asks_elsewhere {
+            true => approval::begin(notes).map(|()| plan),
+            false => Ok(plan),
+        });
         match plan {
             Err(problem) => show.failed(problem),
             Ok(_) if args.dry_run => show.dry_run(),
@@ -118,6 +125,7 @@ fn drive(
     show: &mut Show,
 ) -> io::Result<Vec<AuthMethod>> {
     let Plan { config, secrets, .. } = plan;
+    let cwd = config.conversation.setup.cwd.clone();
     let mut logins = Vec::new();
     let asks = config.conversation.policy == Policy::Ask || config.conversation.questions == Questions::Ask;
     let recording =
@@ -128,8 +136,17 @@ fn drive(
     let mut driver = Driver::<Tap<Run>>::new(args.runtime, Tapped { config, recording })?;
     obey_signals(signals, driver.handle(), notes.clone(), Arc::clone(ends))?;
     obey_reader(driver.handle());
-    if asks {
-        show.ask(asker(args, notes, driver.handle())?);
+    if args.consent.permission == Some(Permission::Hub) {
+        // Refused when the question is moot by now.
+        let run = Arc::new(driver.handle());
+        let answer = move |request, answer: Answer| {
+            let _ = run.command(answer.of_run(request));
+        };
+        let asker =
+            Elsewhere::new(cwd, notes, answer).map_err(|problem| io::Error::other(problem.message))?;
+        show.ask(Box::new(asker));
+    } else if asks {
+        show.ask(Box::new(asker(args, notes, driver.handle())?));
     }
     while let Some(told) = driver.next() {
         if let Traced::Event(Event::Finished(finished)) = &told {
@@ -191,13 +208,16 @@ fn obey_signals(
 
 /// A reader that is behind is waited for, and one that is gone cancels.
 fn obey_reader(run: Handle<Tap<Run>>) {
-    Sink::ours().watch(move |news| match news {
-        News::Full => run.hold(true),
-        News::Room => run.hold(false),
-        News::Gone => {
-            // Refused when the run is over, and then there is nothing to cancel.
-            let _ = run.command(Command::Cancel);
+    Sink::ours().watch(move |news| {
+        match news {
+            News::Full => run.hold(true),
+            News::Room => run.hold(false),
+            News::Gone => {
+                // Refused when the run is over, and then there is nothing to cancel.
+                let _ = run.command(Command::Cancel);
+            }
         }
+        true
     });
 }
 
@@ -208,8 +228,8 @@ fn asker(args: &args::Run, notes: &Notes, run: Handle<Tap<Run>>) -> io::Result<A
     } else {
         io::stdin().as_fd().try_clone_to_owned()?
     };
-    Asker::new(notes.clone(), input, move |answer| {
+    Asker::new(notes.clone(), input, move |request, answer| {
         // Refused when the question is moot by now.
-        let _ = run.command(answer.into());
+        let _ = run.command(answer.of_run(request));
     })
 }

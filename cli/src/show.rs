@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use agentline_core::subagent::{Event, Outcome};
 
-use crate::ask::{Asker, Question};
+use crate::ask::Asks;
 use crate::failure::Advice;
 use crate::output::{EXPIRED, Notes, Screen, Settled, Sink, Start, unwritten};
 use crate::words::{Ended, Problem};
@@ -20,7 +20,7 @@ pub(crate) struct Show {
     stage: Stage,
     began: Instant,
     /// Who answers questions, if a person does.
-    asker: Option<Asker>,
+    asker: Option<Box<dyn Asks>>,
     /// Why nobody reads any more.
     gone: Option<io::Error>,
 }
@@ -38,7 +38,7 @@ impl Show {
     }
 
     /// From here on a person is asked.
-    pub(crate) fn ask(&mut self, asker: Asker) {
+    pub(crate) fn ask(&mut self, asker: Box<dyn Asks>) {
         self.asker = Some(asker);
     }
 
@@ -115,7 +115,7 @@ impl Show {
                 }
                 Event::QuestionAsked(asked) => {
                     self.screen.before_question();
-                    return asker.put(Question::form(*asked));
+                    return asker.ask_form(*asked);
                 }
                 Event::PermissionDecided(ref decision) => asker.decided(decision.request),
                 Event::QuestionDecided(ref decision) => asker.decided(decision.request),

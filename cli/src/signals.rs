@@ -2,8 +2,10 @@
 
 use std::{io, thread};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use rustix::process::{getpgid, getpgrp, getppid, getsid};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator;
+use signal_hook::low_level::emulate_default_handler;
 
 /// What asks us to end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -14,6 +16,17 @@ pub(crate) enum Ask {
     Terminate,
     /// The terminal is gone.
     HangUp,
+}
+
+impl Ask {
+    /// What a command exits with that it ends.
+    pub(crate) const fn exit_code(self) -> u8 {
+        match self {
+            Self::Interrupt => 130,
+            Self::Terminate => 143,
+            Self::HangUp => 129,
+        }
+    }
 }
 
 /// Calls `on` for each signal from here on, instead of dying of it.
@@ -52,6 +65,21 @@ impl Signals {
         })?;
         Ok(())
     }
+}
+
+/// Stops us as Ctrl-Z does, if there is a shell to go back to. It returns when we go on, which comes with a signal of its
+/// own.
+pub(crate) fn stop() {
+    if has_shell() {
+        let _ = emulate_default_handler(SIGTSTP);
+    }
+}
+
+/// Whether our parent can continue us once we are stopped. If not, a stop is for ever.
+pub(crate) fn has_shell() -> bool {
+    let Some(parent) = getppid() else { return false };
+    let same_session = getsid(Some(parent)).is_ok_and(|session| getsid(None) == Ok(session));
+    same_session && getpgid(Some(parent)).is_ok_and(|group| group != getpgrp())
 }
 
 /// Whether whoever started us wants us to outlive the terminal.

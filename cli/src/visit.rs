@@ -16,7 +16,7 @@ use agentline_core::subagent::{Choice, Command, Config, Event, Finished, Questio
 use agentline_core::trace::Masks;
 
 use crate::args::Environment;
-use crate::ask::{Asker, Question};
+use crate::ask::{Asker, Asks};
 use crate::failure::Advice;
 use crate::guard;
 use crate::output::{Foreign, Notes, ROOM, Sink, Start};
@@ -120,7 +120,7 @@ impl Agent {
                 Event::Finished(finished) => result = Some(*finished),
                 Event::QuestionAsked(asked) => {
                     if let Some(asker) = &mut asker {
-                        asker.put(Question::form(*asked));
+                        asker.ask_form(*asked);
                     }
                 }
                 Event::QuestionDecided(decision) => {
@@ -151,9 +151,9 @@ fn asker(driver: &Driver<Run>, notes: &Notes) -> io::Result<Option<Asker>> {
     }
     let run = driver.handle();
     let stdin = io::stdin().as_fd().try_clone_to_owned()?;
-    Asker::new(notes.clone(), stdin, move |answer| {
+    Asker::new(notes.clone(), stdin, move |request, answer| {
         // Refused when the question is moot by now.
-        let _ = run.command(answer.into());
+        let _ = run.command(answer.of_run(request));
     })
     .map(Some)
 }

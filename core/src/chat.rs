@@ -92,6 +92,8 @@ pub enum Command {
         /// The answer.
         reply: Reply,
     },
+    /// Show the conversation to that hub from here on. Refused: `Busy`, one shows it or is being asked already.
+    Announce(Box<reverse::agent::Config>),
     /// Nothing more will be typed: leaves when everything that was typed is answered.
     Finish,
     /// Leaves now. A running turn is aborted.
@@ -325,6 +327,11 @@ impl Chat {
         match command {
             Command::Say(_) | Command::Finish if self.keyboard == Keyboard::Ended => Err(Refused::Closed),
             Command::Say(text) => self.typed(text),
+            Command::Announce(_) if !self.hub.is_free() => Err(Refused::Busy),
+            Command::Announce(config) => {
+                self.hub.look_for(*config);
+                Ok(())
+            }
             Command::Recall => {
                 self.recall();
                 Ok(())

@@ -429,6 +429,20 @@ impl<M: Machine> Serve<M> {
         self.listener.cut(out);
     }
 
+    /// Listens anew, since the socket's name is gone. Connections go on.
+    pub fn renew<E>(
+        &mut self,
+        now: Now,
+        address: Address,
+        graces: &Graces,
+        ids: &mut Ids,
+        out: &mut Outputs<E>,
+    ) {
+        self.close(out);
+        self.listener = Link::open(now, ids.fresh(), Open::Listen(address), &Limits::default(), graces, out);
+        self.state = Listening::Opening;
+    }
+
     /// The earliest deadline of the listener and of all connections.
     #[must_use]
     pub fn deadline(&self) -> Option<Deadline> {

@@ -18,6 +18,8 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 use rustix::process::Pid;
 
+use crate::files;
+
 /// What a child becomes.
 pub(crate) struct Image {
     program: CString,
@@ -76,13 +78,14 @@ pub(crate) type Ear = Arc<OwnedFd>;
 /// Makes the command's child the leader of a session without a terminal, that tells the guardian of itself, and
 /// then becomes that program. What else the command says of program, arguments and environment does not count.
 pub(crate) fn become_image(command: &mut Command, image: Image, ear: Option<Ear>) {
-    // SAFETY: the hook calls what is async-signal-safe (setsid, getpid, sendto, poll, execve) and allocates
+    // SAFETY: the hook calls what is async-signal-safe (setsid, getpid, sendto, poll, setrlimit, execve) and allocates
     // nothing. `execve` gets strings, and arrays of pointers to strings with a null at their end, that the hook
     // owns; an `AtomicPtr<T>` has the layout of a `*mut T`.
     #[allow(unsafe_code)]
     unsafe {
         command.pre_exec(move || {
             begin(ear.as_deref())?;
+            files::lower();
             libc::execve(image.program.as_ptr(), image.args.as_ptr(), image.env.as_ptr());
             let error = io::Error::last_os_error();
             give_up(ear.as_deref());

@@ -63,6 +63,7 @@ pub mod detached;
 mod engine;
 mod errno;
 pub mod file;
+pub mod files;
 mod given;
 pub mod guardian;
 mod handle;

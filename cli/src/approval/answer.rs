@@ -4,13 +4,16 @@ use std::process::ExitCode;
 
 use agentline_core::acp::OptionKind;
 use agentline_core::hub::api::{ApprovalBrief, ApprovalRespond, Decision, Responded, SessionsList};
-use agentline_core::rpc::Json;
+use agentline_core::subagent::Reply;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
+use super::question::{heading, question, respond};
 use super::{Allow, Desk, Ids};
 use crate::args::Format;
+use crate::ask::{Answer, Entered};
 use crate::hub::Link;
-use crate::output::{self, In, Paint, line, plain};
+use crate::output::{self, In, Paint, line, lines, plain};
 use crate::prompt::usage;
 use crate::words::Problem;
 
@@ -37,17 +40,22 @@ impl Desk<'_> {
     pub(super) fn words(&self, id: &str, text: &str) -> Result<ExitCode, Problem> {
         let ids = Ids { id: vec![id.to_owned()] };
         self.each(&ids, |asked| {
-            // Of a form it is an object; words are a string.
-            let object = serde_json::from_str::<Json>(text).ok().filter(Json::is_object);
-            let content = Some(
-                object
-                    .filter(|_| asked.schema.is_some() || asked.url.is_some())
-                    .unwrap_or_else(|| Json::new(text)),
-            );
-            Ok(ApprovalRespond {
-                approval_id: asked.approval_id.clone(),
-                content,
-                ..ApprovalRespond::default()
+            let mut question = question(asked, id);
+            // Of a form it may be the object that programs write.
+            let object = serde_json::from_str::<Map<String, Value>>(text).ok();
+            let object = object.filter(|_| asked.schema.is_some() || asked.url.is_some());
+            let answer = match (object, question.enter(text)) {
+                (Some(content), _) => Some(Answer::Reply(Reply::Accept { content: Some(content) })),
+                (None, Entered::Answer(answer)) => Some(answer),
+                (None, Entered::Next | Entered::ShowAll | Entered::Nothing) => None,
+            };
+            answer.and_then(|answer| respond(asked, answer)).ok_or_else(|| {
+                let takes = match asked.schema.is_some() {
+                    true => "a JSON object with its fields".to_owned(),
+                    false => question.call().replace(", then Enter", ""),
+                };
+                usage(format!("{} takes {takes}", plain(id)))
+                    .hint(format!("agentline approval show {}", plain(id)))
             })
         })
     }
@@ -114,22 +122,27 @@ impl Desk<'_> {
             return;
         }
         let session = asked.session_id.as_deref().map(|id| whose(link, id));
-        self.notes.line(&outcome(responded, by_kind, session.as_deref(), self.notes.paint()));
+        let title = if asked.title.is_empty() { plain(title).into_owned() } else { heading(asked) };
+        self.notes.line(&outcome(responded, &title, by_kind, session.as_deref(), self.notes.paint()));
     }
 }
 
-/// How it was answered: `✓ allowed once: run cargo test login (s3 try-claude-code)`. `by_kind`: the hub chose the option.
-pub(super) fn outcome(responded: &Responded, by_kind: bool, session: Option<&str>, paint: Paint) -> String {
-    let what = match responded.kind.as_deref() {
-        Some("allow_once") => In(paint.good, "✓ allowed once"),
-        Some("allow_always") if by_kind => In(paint.good, "✓ allowed ALWAYS (no 'once' was offered)"),
-        Some("allow_always") => In(paint.good, "✓ allowed for good"),
-        Some("reject_once") => In(paint.bad, "✗ denied once"),
-        Some("reject_always") => In(paint.bad, "✗ denied for good"),
-        Some(_) | None => In(paint.good, "✓ answered"),
+/// How it was answered: `✓ allowed once: run cargo test login (s3 try-claude-code)`. `title`: what was asked. `by_kind`:
+/// the hub chose the option.
+pub(crate) fn outcome(
+    responded: &Responded,
+    title: &str,
+    by_kind: bool,
+    session: Option<&str>,
+    paint: Paint,
+) -> String {
+    let kind = responded.kind.as_deref();
+    let what = match by_kind && kind == Some("allow_always") {
+        true => In(paint.good, "✓ allowed ALWAYS (no 'once' was offered)").to_string(),
+        false => lines::chosen(kind, paint),
     };
     let session = session.map_or_else(String::new, |session| format!(" ({session})"));
-    format!("{what}: {}{session}", plain(&responded.title))
+    format!("{what}: {title}{session}")
 }
 
 /// What people call a session.

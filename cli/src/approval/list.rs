@@ -8,7 +8,7 @@ use std::time::Duration;
 use agentline_core::hub::api::{ApprovalBrief, ApprovalsList};
 use serde::Serialize;
 
-use super::question::body;
+use super::question::{heading, question};
 use super::{Desk, List, SHORT};
 use crate::args::Format;
 use crate::hub::{Route, To};
@@ -75,7 +75,8 @@ impl Desk<'_> {
             let row = Row { kind: "approval", asked: &asked, host: link.route.host() };
             return Ok(output::print(&line(&row, true)));
         }
-        let mut text = format!("{}\n", plain(&asked.title));
+        let id = link.route.handle(&plain(&asked.approval_id));
+        let mut text = format!("{}\n", heading(&asked));
         let about = [
             ("session", asked.session_id.as_deref()),
             ("agent", asked.agent.as_deref()),
@@ -85,7 +86,8 @@ impl Desk<'_> {
         for (name, value) in about {
             text.extend(value.map(|value| format!("{name:<8} {}\n", plain(value))));
         }
-        text += &body(&asked, self.notes, usize::MAX).into_iter().map(|line| line + "\n").collect::<String>();
+        let all = question(&asked, &id).all(self.notes.paint());
+        text.extend(all.into_iter().map(|line| line + "\n"));
         for option in &asked.options {
             text += &format!(
                 "option   {}  {} ({})\n",
@@ -95,8 +97,8 @@ impl Desk<'_> {
             );
         }
         if let Some(over) = &asked.resolved {
-            let what = over.option_id.as_deref().map_or_else(|| "not answered".into(), plain);
-            text += &format!("over     {what}\n");
+            let what = over.option_id.as_deref().map(|option| format!("{} ", plain(option)));
+            text += &format!("over     {}({})\n", what.unwrap_or_default(), crate::session::by(over.by));
         }
         Ok(output::print(&text))
     }
@@ -124,14 +126,7 @@ fn row(route: &Route, asked: &ApprovalBrief) -> [String; 6] {
         |text: &Option<String>| text.as_deref().map_or_else(|| "-".into(), |text| plain(text).into_owned());
     let class = serde_json::to_value(asked.class).ok();
     let class = class.as_ref().and_then(|class| class.as_str()).unwrap_or_default().to_owned();
-    [
-        id,
-        or_none(&asked.session_id),
-        or_none(&asked.agent),
-        class,
-        age(&asked.created_at),
-        plain(&asked.title).into_owned(),
-    ]
+    [id, or_none(&asked.session_id), or_none(&asked.agent), class, age(&asked.created_at), heading(asked)]
 }
 
 /// For each of many machines.

@@ -1,6 +1,8 @@
 //! `agentline approval …`: the questions of all sessions, answered from any terminal.
 
 mod answer;
+mod elsewhere;
+mod keys;
 mod list;
 mod question;
 mod watch;
@@ -18,7 +20,8 @@ use crate::output::{Notes, plain};
 use crate::prompt::usage;
 use crate::words::{Kind, Phase, Problem};
 
-pub(crate) use question::{body, choices, chosen};
+pub(crate) use elsewhere::{Elsewhere, begin};
+pub(crate) use question::{asked, heading, question, respond};
 
 #[derive(Debug, Args)]
 pub(crate) struct Approvals {
@@ -153,6 +156,7 @@ impl Desk<'_> {
             None => (self.to.route()?, None),
         };
         let mut link = self.to.reach(&route, SHORT)?;
+        link.tell_version(self.notes);
         let open = link.ask(&ApprovalsList::default())?;
         let found = match &id {
             Some(id) => open.into_iter().find(|asked| asked.approval_id == *id),

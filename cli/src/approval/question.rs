@@ -1,73 +1,80 @@
-//! A question of a hub: what it is about, and what can be typed.
+//! A question of a hub as one that is put to a person, and the answer as the hub takes it.
 
-use agentline_core::acp::PermissionOption;
-use agentline_core::hub::api::{ApprovalBrief, Class};
+use agentline_core::acp::PermissionOutcome;
+use agentline_core::acp::form::Form;
+use agentline_core::acp::update::ToolCallUpdate;
+use agentline_core::hub::api::{ApprovalBrief, ApprovalRespond, AskUser, Class, Decision, Happening};
+use agentline_core::rpc::Json;
+use agentline_core::subagent::{Reply, Wanted};
 
-use crate::ask::{bounded, details, keyed, meant};
-use crate::output::{In, Notes, plain};
+use crate::ask::{Answer, Filling, Permission, Question};
+use crate::output::{label, plain};
 
-/// The option that was typed, if that is an answer.
-pub(crate) fn chosen<'a>(asked: &'a ApprovalBrief, typed: &str) -> Option<&'a PermissionOption> {
-    let word = meant(typed);
-    keyed(&asked.options).into_iter().find(|(key, _)| *key == word).map(|(_, option)| option)
-}
-
-/// A question on lines of its own: whose it is, what would happen, and what can be chosen.
-pub(crate) fn choices(asked: &ApprovalBrief, notes: &Notes) -> Vec<String> {
-    let paint = notes.paint();
-    let id = plain(&asked.approval_id);
-    let about = match (&asked.session_id, &asked.agent) {
-        (Some(session), Some(agent)) => format!("{id} · {} · {}", plain(session), plain(agent)),
-        (Some(session), None) => format!("{id} · {}", plain(session)),
-        (None, Some(agent)) => format!("{id} · {}", plain(agent)),
-        (None, None) => id.into_owned(),
-    };
-    let title = format!(
-        "  {} {}  {}",
-        In(paint.ask, "?"),
-        In(paint.strong, plain(&asked.title)),
-        In(paint.dim, about)
-    );
-    let mut lines = vec![title];
-    lines.extend(body(asked, notes, DETAIL));
-    lines.extend(keys(asked, notes));
-    lines
-}
-
-/// What it is about: at most so many lines.
-pub(crate) fn body(asked: &ApprovalBrief, notes: &Notes, most: usize) -> Vec<String> {
-    let paint = notes.paint();
-    let told = match (&asked.call, &asked.args) {
-        (Some(call), _) => details(call),
-        (None, Some(args)) => vec![plain(args.get()).into_owned()],
-        (None, None) => Vec::new(),
-    };
-    let told = told.into_iter().chain(asked.url.iter().map(|url| plain(url).into_owned())).collect();
-    let styled = |line: String| {
-        let style = match line.as_bytes().first() {
-            Some(b'+') => paint.good,
-            Some(b'-') => paint.bad,
-            _ => paint.dim,
-        };
-        format!("      {}", In(style, line))
-    };
-    bounded(told, most).into_iter().map(styled).collect()
-}
-
-fn keys(asked: &ApprovalBrief, notes: &Notes) -> Vec<String> {
-    let paint = notes.paint();
-    if asked.class == Class::Question {
-        let candidates = asked.candidates.iter().map(|word| format!("      {}", plain(word)));
-        let id = asked.session_id.as_deref().map_or_else(|| "ID".into(), plain);
-        return candidates.chain([format!("  try: agentline session send {id} \"…\"")]).collect();
+/// What is asked, and of whom it is. `id`: the question as it is typed here.
+pub(crate) fn question(asked: &ApprovalBrief, id: &str) -> Question {
+    if asked.class != Class::Question {
+        let session = asked.session_id.as_deref();
+        let whose = [Some(id), session, asked.agent.as_deref()].into_iter().flatten().map(plain);
+        return Question::Permission(Permission {
+            call: call(asked),
+            options: asked.options.clone(),
+            whose: Some(whose.collect::<Vec<_>>().join(" · ")),
+            // The hub leaves it open, and the agent waits.
+            cancels: false,
+        });
     }
-    let keys = keyed(&asked.options);
-    let widest = keys.iter().map(|(key, _)| key.len()).max().unwrap_or_default();
-    let row = |(key, option): &(String, &PermissionOption)| {
-        format!("      {}  {}", In(paint.strong, format!("{key:widest$}")), plain(option.name.trim()))
-    };
-    keys.iter().map(row).collect()
+    Question::Form(match (&asked.url, &asked.schema) {
+        (Some(url), _) => Filling::new(asked.title.clone(), Wanted::Url { url: url.clone(), id: None }),
+        (None, Some(schema)) => Filling::new(asked.title.clone(), Wanted::Form { form: Form::read(schema) }),
+        (None, None) => Filling::words(&asked.title, &asked.candidates),
+    })
 }
 
-/// Lines of what it is about, in passing.
-pub(super) const DETAIL: usize = 12;
+/// The question that a frame of a session brings, if it brings one.
+pub(crate) fn asked(what: &Happening) -> Option<ApprovalBrief> {
+    if let Happening::ToolCallPending(pending) = what {
+        Some(pending.approval.clone())
+    } else if let Happening::AskForm(ask) = what {
+        Some(ask.approval.clone())
+    } else if let Happening::AskUser(ask) = what {
+        let AskUser { approval_id, question, candidates } = (**ask).clone();
+        let (title, class) = (question, Class::Question);
+        Some(ApprovalBrief { approval_id, title, class, candidates, ..ApprovalBrief::default() })
+    } else {
+        None
+    }
+}
+
+/// What a permission is about, in a few words.
+pub(crate) fn heading(asked: &ApprovalBrief) -> String {
+    match asked.class {
+        Class::Command | Class::FileChange | Class::Permission => label(&call(asked)),
+        Class::Question => plain(&asked.title).into_owned(),
+    }
+}
+
+/// The call that is asked about, as far as the hub knows it.
+fn call(asked: &ApprovalBrief) -> ToolCallUpdate {
+    let known = asked.call.clone().unwrap_or_default();
+    let title = known.title.filter(|title| !title.trim().is_empty()).or_else(|| Some(asked.title.clone()));
+    ToolCallUpdate { title, raw_input: known.raw_input.or_else(|| asked.args.clone()), ..known }
+}
+
+/// The answer, as the hub takes it. `None`: it is left open.
+pub(crate) fn respond(asked: &ApprovalBrief, answer: Answer) -> Option<ApprovalRespond> {
+    let approval_id = asked.approval_id.clone();
+    let respond = ApprovalRespond { approval_id, ..ApprovalRespond::default() };
+    Some(match answer {
+        Answer::Permission(PermissionOutcome::Selected { option_id, .. }) => {
+            ApprovalRespond { option_id: Some(option_id), ..respond }
+        }
+        Answer::Permission(_) | Answer::Reply(Reply::Cancel) => return None,
+        Answer::Reply(Reply::Decline) => ApprovalRespond { decision: Some(Decision::Deny), ..respond },
+        Answer::Reply(Reply::Accept { content }) => {
+            let content = content.unwrap_or_default();
+            let words = Filling::said(&content).filter(|_| asked.schema.is_none() && asked.url.is_none());
+            let content = words.map_or_else(|| Json::new(&content), Json::new);
+            ApprovalRespond { content: Some(content), ..respond }
+        }
+    })
+}

@@ -1,53 +1,48 @@
 //! `approval list --watch`: one question at a time, and one key for its answer.
 
 use std::collections::VecDeque;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::mpsc::{Sender, channel};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use agentline_core::acp::{OptionKind, PermissionOption};
-use agentline_core::hub::api::{ApprovalBrief, ApprovalRespond, ApprovalsWatch, Class, Happening, Resolved};
+use agentline_core::acp::{OptionKind, PermissionOption, PermissionOutcome};
+use agentline_core::hub::api::{ApprovalBrief, ApprovalsWatch, Happening, Resolved};
 use agentline_core::rpc::Json;
-use rustix::termios::{LocalModes, OptionalActions, Termios};
 
 use super::answer::outcome;
-use super::question::{body, choices, chosen};
+use super::keys::{Keys, Pressed};
+use super::question::{heading, question, respond};
 use super::{Desk, SHORT};
 use crate::args::Format;
-use crate::ask::keyed;
-use crate::hub::{Route, Said, Stream};
-use crate::output::{Out, plain, unwritten};
-use crate::session::frame_line;
+use crate::ask::{Answer, Entered, Question};
+use crate::hub::{self, Again, Heard, Route, Said, is_loss};
+use crate::output::{Out, lines, plain, unwritten};
+use crate::session::{frame_line, over};
 use crate::signals::{self, Ask};
-use crate::words::{Kind, Problem};
+use crate::words::Problem;
 
 pub(super) fn run(desk: &Desk<'_>) -> Result<ExitCode, Problem> {
     let answers =
         io::stdin().is_terminal() && io::stderr().is_terminal() && desk.global.format() == Format::Text;
     let routes = desk.to.routes()?;
     let (tell, told) = channel();
-    signals::on_each(tell.clone(), |tell: &mut Sender<News>, ask| {
-        let _ = tell.send(News::Signal(ask));
-    })
-    .map_err(|error| crate::prompt::usage(error.to_string()))?;
+    let internal = |error: io::Error| crate::prompt::usage(error.to_string());
+    let signal = |tell: &mut Sender<News>, ask| drop(tell.send(News::Signal(ask)));
+    signals::on_each(tell.clone(), signal).map_err(internal)?;
     for (at, route) in routes.iter().enumerate() {
-        let stream = desk.to.reach(route, None)?.stream(&ApprovalsWatch { attended: answers })?;
-        pass(at, stream, tell.clone());
+        let hear = tell.clone();
+        let hears = move |heard| hear.send(News::Heard(at, Box::new(heard))).is_ok();
+        let watch = ApprovalsWatch { attended: answers };
+        hub::follow((desk.to, route), None, watch, Again::of(routes.len()), hears);
     }
-    // Without Enter, and back as it was when we leave.
-    let _raw = answers.then(Raw::new).flatten();
-    if answers {
-        thread::spawn(move || keys(&tell));
-    }
+    let keys = answers.then(|| Keys::take(move |pressed| tell.send(News::Key(pressed)).is_ok()));
     let mut board = Board {
         desk,
         routes: &routes,
         open: VecDeque::new(),
         drawn: None,
-        answers,
-        line: None,
+        keys: keys.transpose().map_err(internal)?,
         sure: None,
         out: Out::default(),
         first: true,
@@ -65,61 +60,27 @@ pub(super) fn run(desk: &Desk<'_>) -> Result<ExitCode, Problem> {
 }
 
 enum News {
-    Said(usize, Box<Result<Said, Problem>>),
-    Key(u8),
+    Heard(usize, Box<Heard>),
+    Key(Pressed),
     Signal(Ask),
 }
 
-fn pass(at: usize, mut stream: Stream, tell: Sender<News>) {
-    thread::spawn(move || {
-        loop {
-            let said = stream.next();
-            let is_last = matches!(said, Ok(Said::End(_)) | Err(_));
-            if tell.send(News::Said(at, Box::new(said))).is_err() || is_last {
-                return;
-            }
-        }
-    });
-}
-
-fn keys(tell: &Sender<News>) {
-    let mut key = [0];
-    while matches!(io::stdin().lock().read(&mut key), Ok(1)) {
-        if tell.send(News::Key(key[0])).is_err() {
-            return;
-        }
-    }
-}
-
-/// A terminal that hands over each key as it is pressed, and shows none.
-struct Raw(Termios);
-
-impl Raw {
-    fn new() -> Option<Self> {
-        let before = rustix::termios::tcgetattr(io::stdin()).ok()?;
-        let mut raw = before.clone();
-        raw.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
-        rustix::termios::tcsetattr(io::stdin(), OptionalActions::Now, &raw).ok()?;
-        Some(Self(before))
-    }
-}
-
-impl Drop for Raw {
-    fn drop(&mut self) {
-        let _ = rustix::termios::tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
-    }
+/// A question, at the hub of that number.
+struct Open {
+    at: usize,
+    asked: ApprovalBrief,
+    question: Question,
 }
 
 /// The questions that are open, and the one on the screen.
 struct Board<'a> {
     desk: &'a Desk<'a>,
     routes: &'a [Route],
-    open: VecDeque<(usize, ApprovalBrief)>,
+    open: VecDeque<Open>,
     /// Since when the first one is on the screen.
     drawn: Option<Instant>,
-    answers: bool,
-    /// Words that are typed.
-    line: Option<Vec<u8>>,
+    /// Where answers are typed, if they are.
+    keys: Option<Keys>,
     /// An answer for good is asked for twice.
     sure: Option<PermissionOption>,
     out: Out,
@@ -129,36 +90,46 @@ struct Board<'a> {
 impl Board<'_> {
     fn hear(&mut self, news: News) -> Result<Option<u8>, Problem> {
         match news {
-            News::Said(at, said) => self.said(at, *said),
-            News::Key(key) => Ok(self.key(key)),
-            News::Signal(Ask::Interrupt) => Ok(Some(130)),
-            News::Signal(Ask::Terminate) => Ok(Some(143)),
-            News::Signal(Ask::HangUp) => Ok(Some(129)),
+            News::Heard(at, heard) => self.heard(at, *heard),
+            News::Key(pressed) => Ok(self.pressed(pressed)),
+            News::Signal(ask) => Ok(Some(self.left(ask.exit_code()))),
         }
     }
 
-    fn said(&mut self, at: usize, said: Result<Said, Problem>) -> Result<Option<u8>, Problem> {
-        match said {
-            Ok(Said::Frame(_, data) | Said::Other(data)) if self.desk.global.format() == Format::Json => {
+    fn heard(&mut self, at: usize, heard: Heard) -> Result<Option<u8>, Problem> {
+        match heard {
+            Heard::Said(Said::Frame(_, data) | Said::Other(data))
+                if self.desk.global.format() == Format::Json =>
+            {
                 self.json(at, &data);
             }
-            Ok(Said::Frame(frame, _)) => {
+            Heard::Said(Said::Frame(frame, _)) => {
                 if let Happening::ApprovalBrief(asked) = frame.what {
                     self.asked(at, *asked);
                 } else if let Happening::Resolved(resolved) = frame.what {
                     self.resolved(at, &resolved);
+                } else if let Happening::Synced(_) = frame.what
+                    && self.open.is_empty()
+                {
+                    self.draw();
                 }
             }
-            Ok(Said::Other(_)) => {}
-            Ok(Said::End(reason)) if self.routes.len() == 1 => {
-                self.note(&format!("◦ the stream has ended: {}", plain(&reason)));
-                return Ok(Some(if reason == "hub_stopping" { 4 } else { 0 }));
+            Heard::Said(Said::Other(_)) => {}
+            Heard::Said(Said::End(reason)) if self.routes.len() == 1 => {
+                self.note(&format!("◦ over: {}", over(&reason)));
+                return Ok(Some(self.left(if is_loss(&reason) { 4 } else { 0 })));
             }
-            Ok(Said::End(reason)) => self.note(&format!("! {}: {}", self.routes[at].name(), plain(&reason))),
-            Err(problem) if problem.kind == Kind::Cancelled => return Ok(Some(problem.exit_code())),
-            Err(problem) if self.routes.len() == 1 => return Err(problem),
-            // It is open still, or its end is told like that of any other.
-            Err(problem) => self.note(&format!("! {}", plain(&problem.message))),
+            Heard::Said(Said::End(reason)) => {
+                self.gone(at, &format!("! {}: {}", self.routes[at].name(), over(&reason)));
+            }
+            Heard::Lost(problem) => {
+                self.gone(at, &format!("! {}; it is tried again", plain(&problem.message)));
+            }
+            Heard::Over(problem) if self.routes.len() == 1 => {
+                self.left(0);
+                return Err(problem);
+            }
+            Heard::Over(problem) => self.gone(at, &format!("! {}", plain(&problem.message))),
         }
         Ok(None)
     }
@@ -168,30 +139,48 @@ impl Board<'_> {
         self.out.write(&line);
     }
 
+    /// Nobody can answer the questions of a hub that is lost. If it comes back, they do.
+    fn gone(&mut self, at: usize, why: &str) {
+        let shown = self.open.front().is_some_and(|first| first.at == at);
+        self.open.retain(|open| open.at != at);
+        self.note(why);
+        if shown {
+            self.draw();
+        }
+    }
+
     fn asked(&mut self, at: usize, asked: ApprovalBrief) {
-        if self.open.iter().any(|(of, open)| *of == at && open.approval_id == asked.approval_id) {
+        if self.open.iter().any(|open| open.at == at && open.asked.approval_id == asked.approval_id) {
             return;
         }
-        self.open.push_back((at, asked));
-        if !self.answers {
-            let (at, asked) = &self.open[self.open.len() - 1];
-            let id = self.routes[*at].handle(&plain(&asked.approval_id));
-            return self.note(&format!("? {}  agentline approve {id}", plain(&asked.title)));
+        let id = self.routes[at].handle(&plain(&asked.approval_id));
+        if self.keys.is_none() {
+            self.note(&format!("? {}  agentline approve {id}", heading(&asked)));
+        } else {
+            // For who looks elsewhere.
+            self.desk.notes.bell();
         }
-        // The bell is for who looks elsewhere.
-        self.desk.notes.bell();
+        let question = question(&asked, &id);
+        self.open.push_back(Open { at, asked, question });
         if self.open.len() == 1 {
             self.draw();
         }
     }
 
     fn resolved(&mut self, at: usize, resolved: &Resolved) {
-        let is_it =
-            |(of, open): &(usize, ApprovalBrief)| *of == at && open.approval_id == resolved.approval_id;
+        let is_it = |open: &Open| open.at == at && open.asked.approval_id == resolved.approval_id;
         let Some(place) = self.open.iter().position(is_it) else { return };
-        let Some((_, asked)) = self.open.remove(place) else { return };
-        let how = resolved.option_id.as_deref().map_or_else(|| "not answered".into(), plain);
+        let Some(Open { asked, .. }) = self.open.remove(place) else { return };
+        let chosen = resolved.option_id.as_ref();
+        let option = chosen.and_then(|id| asked.options.iter().find(|option| option.option_id == *id));
+        let how = match option {
+            Some(option) => lines::chosen(Some(option.kind.as_str()), self.desk.notes.paint()),
+            None => crate::session::by(resolved.by).to_owned(),
+        };
         let id = self.routes[at].handle(&plain(&asked.approval_id));
+        if place == 0 {
+            self.desk.notes.still();
+        }
         self.note(&format!("◦ {id} is over: {how}"));
         if place == 0 {
             self.draw();
@@ -200,89 +189,129 @@ impl Board<'_> {
 
     /// Shows the first question.
     fn draw(&mut self) {
-        (self.drawn, self.line, self.sure) = (None, None, None);
-        if !self.answers {
-            return;
+        (self.drawn, self.sure) = (None, None);
+        let Some(keys) = &mut self.keys else { return };
+        self.desk.notes.still();
+        let Some(first) = self.open.front() else {
+            keys.single();
+            return self.note("◦ nothing waits; q quits");
+        };
+        match &first.question {
+            Question::Permission(_) => keys.single(),
+            Question::Form(_) => keys.lines(),
         }
-        let Some((at, asked)) = self.open.front() else { return };
-        let mut lines = choices(asked, self.desk.notes);
-        if let Some(host) = self.routes[*at].host() {
-            lines[0] = format!("{} on {host}", lines[0]);
+        first.question.show(self.desk.notes);
+        self.put();
+        self.drawn = Some(Instant::now());
+    }
+
+    /// The question, and what can be typed, below everything else.
+    fn put(&self) {
+        let Some(first) = self.open.front() else { return };
+        let notes = self.desk.notes;
+        if let Some(option) = &self.sure {
+            let name = plain(&option.name).into_owned();
+            return notes.question(&[format!("  ! for good: {name}")], "    y, or any other key for no › ");
         }
-        lines.iter().for_each(|line| self.note(line));
         let more = match self.open.len() - 1 {
             0 => String::new(),
             more => format!(" · {more} more"),
         };
-        let call = match asked.class {
-            Class::Question => format!("a line, then Enter · s later · q quit{more}"),
-            Class::Command | Class::FileChange | Class::Permission => {
-                let keys: Vec<String> = keyed(&asked.options).into_iter().map(|(key, _)| key).collect();
-                format!("{} · s later · v all of it · q quit{more}", keys.join(" · "))
+        let call = match &first.question {
+            Question::Permission(permission) => {
+                let keys: Vec<String> = permission.keys().into_iter().map(|(key, _)| key).collect();
+                format!("{} · s later · v all of it · q quit", keys.join(" · "))
             }
+            Question::Form(filling) => format!("{} · /later · /quit", filling.call()),
         };
-        self.note(&format!("    {call}"));
-        if asked.class == Class::Question {
-            self.line = Some(Vec::new());
-        }
-        self.drawn = Some(Instant::now());
+        notes.question(&first.question.choices(notes.paint()), &format!("    {call}{more} › "));
     }
 
     /// The exit code, if that was the end.
-    fn key(&mut self, key: u8) -> Option<u8> {
-        let drawn = self.drawn;
-        // What was typed before the question was read is no answer to it.
-        if drawn.is_none_or(|drawn| drawn.elapsed() < BLINK) {
-            return (key == b'q' && drawn.is_none()).then_some(0);
+    fn pressed(&mut self, pressed: Pressed) -> Option<u8> {
+        match pressed {
+            Pressed::Continued => {
+                // What is above is the shell's by now.
+                self.keys.as_mut().into_iter().for_each(Keys::again);
+                self.desk.notes.entered(true);
+                self.put();
+                None
+            }
+            Pressed::Suspended => {
+                self.desk.notes.entered(false);
+                self.keys.as_mut().into_iter().for_each(Keys::suspend);
+                None
+            }
+            Pressed::End => Some(self.left(0)),
+            Pressed::Key(key) => self.key(key),
+            Pressed::Line(line) => self.line(line.trim()),
         }
+    }
+
+    /// What was typed before the question was read is no answer to it.
+    fn is_read(&self) -> bool {
+        self.drawn.is_some_and(|drawn| drawn.elapsed() >= BLINK)
+    }
+
+    fn key(&mut self, key: char) -> Option<u8> {
+        if self.open.is_empty() {
+            return (key == 'q').then(|| self.left(0));
+        }
+        if !self.is_read() {
+            return None;
+        }
+        self.desk.notes.entered(false);
         if let Some(option) = self.sure.take() {
             match key {
-                b'y' | b'a' => self.respond(Some(option.option_id), None),
-                _ => self.note("◦ not for good then"),
+                'y' | 'a' => {
+                    self.respond(Answer::Permission(PermissionOutcome::selected(&*option.option_id)))
+                }
+                _ => self.put(),
             }
             return None;
         }
-        if self.line.is_some() {
-            return self.typed(key);
-        }
         match key {
-            b'q' => return Some(0),
-            b's' => self.later(),
-            b'v' => self.all(),
-            _ => self.choose(key),
+            'q' => return Some(self.left(0)),
+            's' => self.later(),
+            _ => self.enter(&key.to_string()),
         }
         None
     }
 
-    fn choose(&mut self, key: u8) {
-        let Some((_, asked)) = self.open.front() else { return };
-        let typed = char::from(key).to_string();
-        match chosen(asked, &typed).cloned() {
-            Some(option) if option.kind == OptionKind::AllowAlways => {
-                self.note(&format!("! for good: {}? y", plain(&option.name)));
-                self.sure = Some(option);
-            }
-            Some(option) => self.respond(Some(option.option_id), None),
-            None => {}
-        }
-    }
-
-    fn typed(&mut self, key: u8) -> Option<u8> {
-        let Some(line) = &mut self.line else { return None };
-        match key {
-            b'\r' | b'\n' if !line.is_empty() => {
-                let words = String::from_utf8_lossy(line).into_owned();
-                self.respond(None, Some(Json::new(&words)));
-            }
-            b'\r' | b'\n' => {}
-            0x7f | 0x08 => {
-                line.pop();
-            }
-            b'q' if line.is_empty() => return Some(0),
-            b's' if line.is_empty() => self.later(),
-            key => line.push(key),
+    fn line(&mut self, line: &str) -> Option<u8> {
+        self.desk.notes.entered(true);
+        match line {
+            "/quit" => return Some(self.left(0)),
+            "/later" => self.later(),
+            _ if self.is_read() => self.enter(line),
+            _ => self.put(),
         }
         None
+    }
+
+    fn enter(&mut self, typed: &str) {
+        let Some(first) = self.open.front_mut() else { return };
+        match first.question.enter(typed) {
+            Entered::Answer(answer) => {
+                self.sure = for_good(&first.asked, &answer);
+                match self.sure {
+                    Some(_) => self.put(),
+                    None => self.respond(answer),
+                }
+            }
+            Entered::ShowAll => {
+                first.question.show_all(self.desk.notes);
+                self.put();
+            }
+            Entered::Next => self.put(),
+            Entered::Nothing => {
+                let nudge = first.question.nudge();
+                if self.keys.as_ref().is_some_and(|keys| !keys.is_single()) {
+                    self.note(&nudge);
+                }
+                self.put();
+            }
+        }
     }
 
     fn later(&mut self) {
@@ -292,36 +321,40 @@ impl Board<'_> {
         self.draw();
     }
 
-    fn all(&mut self) {
-        let Some((_, asked)) = self.open.front() else { return };
-        let lines = body(asked, self.desk.notes, usize::MAX);
-        lines.iter().for_each(|line| self.note(line));
-    }
-
-    fn respond(&mut self, option_id: Option<String>, content: Option<Json>) {
-        let Some((at, asked)) = self.open.front() else { return };
-        let (at, session) = (*at, asked.session_id.clone());
-        let respond = ApprovalRespond {
-            approval_id: asked.approval_id.clone(),
-            option_id,
-            content,
-            ..ApprovalRespond::default()
-        };
-        let link = self.desk.to.reach(&self.routes[at], SHORT);
+    fn respond(&mut self, answer: Answer) {
+        let Some(Open { at, asked, .. }) = self.open.front() else { return };
+        let Some(respond) = respond(asked, answer) else { return };
+        let route = &self.routes[*at];
+        let link = self.desk.to.reach(route, SHORT);
         match link.and_then(|mut link| link.ask(&respond)) {
             Ok(responded) => {
+                let session = asked.session_id.as_ref().map(|id| route.handle(&plain(id)));
+                let (title, paint) = (heading(asked), self.desk.notes.paint());
                 self.open.pop_front();
-                let session = session.map(|id| self.routes[at].handle(&plain(&id)));
-                self.note(&outcome(&responded, false, session.as_deref(), self.desk.notes.paint()));
+                self.note(&outcome(&responded, &title, false, session.as_deref(), paint));
             }
             Err(problem) => self.note(&crate::failure::explain(&problem, self.desk.notes.paint())),
         }
         self.draw();
     }
 
+    /// The screen is the shell's again.
+    fn left(&mut self, code: u8) -> u8 {
+        self.desk.notes.entered(false);
+        self.desk.notes.still();
+        code
+    }
+
     fn note(&self, text: &str) {
         self.desk.notes.line(text);
     }
+}
+
+/// The option that was chosen, if it is one for good.
+fn for_good(asked: &ApprovalBrief, answer: &Answer) -> Option<PermissionOption> {
+    let Answer::Permission(PermissionOutcome::Selected { option_id }) = answer else { return None };
+    let chosen = asked.options.iter().find(|option| option.option_id == *option_id)?;
+    (chosen.kind == OptionKind::AllowAlways).then(|| chosen.clone())
 }
 
 /// Whoever types something sees the question at least so long before.

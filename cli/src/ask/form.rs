@@ -1,9 +1,9 @@
 //! A form or a page: one field after the other, and what is typed into each.
 
-use agentline_core::acp::RequestKey;
+use agentline_core::acp::Json;
 use agentline_core::acp::form::{Choice, Field, FieldKind, Form};
-use agentline_core::subagent::{QuestionAsked, Reply, Wanted};
-use serde_json::{Map, Value};
+use agentline_core::subagent::{Reply, Wanted};
+use serde_json::{Map, Value, json};
 
 use super::{Answer, Entered};
 use crate::output::{In, Notes, Paint, plain};
@@ -11,9 +11,12 @@ use crate::output::{In, Notes, Paint, plain};
 /// A question, as far as it is answered.
 #[derive(Clone)]
 pub(crate) struct Filling {
-    pub(crate) request: RequestKey,
     message: String,
     wanted: Wanted,
+    /// Likely answers, where words are asked for.
+    candidates: Vec<Choice>,
+    /// No is an answer.
+    declines: bool,
     /// The field that is shown.
     at: usize,
     values: Map<String, Value>,
@@ -22,23 +25,55 @@ pub(crate) struct Filling {
 }
 
 impl Filling {
-    pub(crate) fn new(asked: QuestionAsked) -> Self {
-        let QuestionAsked { request, message, wanted } = asked;
-        let mut filling = Self { request, message, wanted, at: 0, values: Map::new(), wrong: None };
+    pub(crate) fn new(message: String, wanted: Wanted) -> Self {
+        let (candidates, declines) = (Vec::new(), true);
+        let mut filling =
+            Self { message, wanted, candidates, declines, at: 0, values: Map::new(), wrong: None };
         filling.pass_over();
         filling
+    }
+
+    /// A question that is answered with words, such as these.
+    pub(crate) fn words(message: &str, candidates: &[String]) -> Self {
+        let schema =
+            json!({"properties": {WORDS: {"type": "string", "title": message}}, "required": [WORDS]});
+        let of_word = |word: &String| Choice { value: word.clone(), title: word.clone(), description: None };
+        let candidates = candidates.iter().map(of_word).collect();
+        let wanted = Wanted::Form { form: Form::read(&Json::new(&schema)) };
+        Self { candidates, declines: false, ..Self::new(String::new(), wanted) }
+    }
+
+    /// The words, if it was answered with words.
+    pub(crate) fn said(content: &Map<String, Value>) -> Option<&str> {
+        content.get(WORDS).filter(|_| content.len() == 1)?.as_str()
     }
 
     /// What it is about.
     pub(crate) fn show(&self, notes: &Notes) {
         let Wanted::Form { form } = &self.wanted else { return };
         // It stands above all fields, and is asked itself where there are none.
-        if self.field().is_some() {
+        if self.field().is_some() && !self.message.is_empty() {
             title(&self.message, "", notes.paint()).iter().for_each(|line| notes.line(line));
         }
         let about = [&form.title, &form.description].into_iter().flatten();
         for line in about.flat_map(|text| text.lines()) {
             notes.line(&format!("      {}", In(notes.paint().dim, plain(line))));
+        }
+    }
+
+    /// Every field, or the page, or what can be said, one a line.
+    pub(crate) fn all(&self, paint: Paint) -> Vec<String> {
+        match &self.wanted {
+            Wanted::Url { url, .. } => vec![format!("page     {}", plain(url))],
+            Wanted::Form { form } if self.declines => {
+                let field = |field: &Field| {
+                    let must = if field.required { "" } else { ", or nothing" };
+                    let about = format!("field    {}  {}{must}", plain(&field.name), what(field, 0));
+                    std::iter::once(about).chain(rows(listed(field), paint)).collect::<Vec<_>>()
+                };
+                form.fields.iter().flat_map(field).collect()
+            }
+            Wanted::Form { .. } => rows(&self.candidates, paint).collect(),
         }
     }
 
@@ -52,11 +87,15 @@ impl Filling {
             }
             (Wanted::Form { .. }, None) => message(),
             (Wanted::Form { form }, Some(field)) => {
-                let count = format!(" ({} of {})", self.at + 1, form.fields.len());
+                let count = match self.declines {
+                    true => format!(" ({} of {})", self.at + 1, form.fields.len()),
+                    false => String::new(),
+                };
                 let mut lines = title(field.label(), &In(paint.dim, count).to_string(), paint);
                 let about = field.description.iter().flat_map(|text| text.lines());
                 lines.extend(about.map(|line| format!("      {}", In(paint.dim, plain(line)))));
                 lines.extend(rows(listed(field), paint));
+                lines.extend(rows(&self.candidates, paint));
                 lines
             }
         }
@@ -70,22 +109,17 @@ impl Filling {
                 Wanted::Form { .. } => "y or n, then Enter".into(),
             };
         };
-        let what = match &field.kind {
-            FieldKind::Text { format: Some(format), .. } => format!("a text ({})", plain(format)),
-            FieldKind::Text { .. } => "a text".to_owned(),
-            FieldKind::Integer(_) => "a whole number".to_owned(),
-            FieldKind::Number(_) => "a number".to_owned(),
-            FieldKind::Bool => "y or n".to_owned(),
-            FieldKind::One(of) => format!("1 to {}", of.len()),
-            FieldKind::Some { of, .. } => format!("some of 1 to {}, with commas", of.len()),
-            FieldKind::Unknown(_) => return "it cannot be shown: - declines".to_owned(),
-        };
+        if let FieldKind::Unknown(_) = field.kind {
+            return "it cannot be shown: - declines".to_owned();
+        }
+        let what = what(field, self.candidates.len());
         let or = match (&field.default, field.required) {
             (Some(default), _) => format!(", or nothing for {}", plain(&shown(default))),
             (None, false) => ", or nothing".to_owned(),
             (None, true) => String::new(),
         };
-        format!("{what}{or}, then Enter; - declines")
+        let decline = if self.declines { "; - declines" } else { "" };
+        format!("{what}{or}, then Enter{decline}")
     }
 
     /// What to say to an answer that is none.
@@ -107,11 +141,12 @@ impl Filling {
                 _ => Entered::Nothing,
             };
         };
-        if typed == "-" {
+        if typed == "-" && self.declines {
             return Entered::Answer(self.denial());
         }
         let name = field.name.clone();
-        match value(field, typed) {
+        let candidate = chosen(&self.candidates, typed);
+        match value(field, candidate.as_deref().unwrap_or(typed)) {
             Ok(value) => self.values.extend(value.map(|value| (name, value))),
             Err(why) => {
                 self.wrong = why;
@@ -125,7 +160,7 @@ impl Filling {
 
     /// No.
     pub(crate) const fn denial(&self) -> Answer {
-        Answer::Reply(self.request, Reply::Decline)
+        Answer::Reply(Reply::Decline)
     }
 
     fn accept(&self) -> Answer {
@@ -133,7 +168,7 @@ impl Filling {
             Wanted::Form { .. } => Some(self.values.clone()),
             Wanted::Url { .. } => None,
         };
-        Answer::Reply(self.request, Reply::Accept { content })
+        Answer::Reply(Reply::Accept { content })
     }
 
     const fn form(&self) -> Option<&Form> {
@@ -200,6 +235,21 @@ fn chosen(of: &[Choice], typed: &str) -> Option<String> {
     of.iter().find(is_meant).or_else(by_number).map(|choice| choice.value.clone())
 }
 
+/// What goes into a field. `candidates`: likely texts.
+fn what(field: &Field, candidates: usize) -> String {
+    match &field.kind {
+        FieldKind::Text { format: Some(format), .. } => format!("a text ({})", plain(format)),
+        FieldKind::Text { .. } if candidates > 0 => format!("a text, or 1 to {candidates}"),
+        FieldKind::Text { .. } => "a text".to_owned(),
+        FieldKind::Integer(_) => "a whole number".to_owned(),
+        FieldKind::Number(_) => "a number".to_owned(),
+        FieldKind::Bool => "y or n".to_owned(),
+        FieldKind::One(of) => format!("1 to {}", of.len()),
+        FieldKind::Some { of, .. } => format!("some of 1 to {}, with commas", of.len()),
+        FieldKind::Unknown(_) => "something that cannot be shown".to_owned(),
+    }
+}
+
 /// A question in the first line, and what follows it.
 fn title(text: &str, more: &str, paint: Paint) -> Vec<String> {
     let mut lines = text.lines().map(plain);
@@ -238,16 +288,17 @@ fn shown(value: &Value) -> String {
     }
 }
 
+/// The one field of a question that is answered with words.
+const WORDS: &str = "words";
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn filling(properties: &str, required: &[&str]) -> Filling {
         let schema = format!(r#"{{"properties":{properties},"required":{}}}"#, json!(required));
         let form = Form::read(&serde_json::from_str(&schema).expect("JSON"));
-        let request = serde_json::from_value(json!(1)).expect("a key");
-        Filling::new(QuestionAsked { request, message: "Which?".into(), wanted: Wanted::Form { form } })
+        Filling::new("Which?".into(), Wanted::Form { form })
     }
 
     /// What came of typing these lines: the values, or the last nudge.
@@ -255,7 +306,7 @@ mod tests {
         let mut last = String::new();
         for line in lines {
             last = match filling.enter(line) {
-                Entered::Answer(Answer::Reply(_, reply)) => serde_json::to_string(&reply).expect("JSON"),
+                Entered::Answer(Answer::Reply(reply)) => serde_json::to_string(&reply).expect("JSON"),
                 Entered::Nothing => filling.nudge(),
                 entered @ (Entered::Answer(_) | Entered::Next | Entered::ShowAll) => format!("{entered:?}"),
             };
@@ -294,5 +345,24 @@ mod tests {
         assert_eq!(typed(&mut filling(r#"{"u":{"type":"null"}}"#, &[]), &["n"]), r#"{"action":"decline"}"#);
         let strange = filling(r#"{"u":{"type":"null"}}"#, &["u"]);
         assert_eq!(strange.call(), "it cannot be shown: - declines");
+    }
+
+    #[test]
+    fn words_are_typed_or_chosen_by_their_number() {
+        let candidates = ["the first".to_owned(), "the second".to_owned()];
+        for (typed, said) in [("2", "the second"), ("3", "3"), ("neither", "neither"), ("-", "-")] {
+            let mut asked = Filling::words("Which one?", &candidates);
+            assert_eq!(
+                asked.choices(Paint::default()),
+                ["  ? Which one?", "      1  the first", "      2  the second"]
+            );
+            assert_eq!(asked.call(), "a text, or 1 to 2, then Enter");
+            let Entered::Answer(Answer::Reply(Reply::Accept { content: Some(content) })) = asked.enter(typed)
+            else {
+                panic!("no answer: {typed}");
+            };
+            assert_eq!(Filling::said(&content), Some(said));
+        }
+        assert_eq!(Filling::words("Which one?", &[]).enter(""), Entered::Nothing);
     }
 }

@@ -21,12 +21,18 @@ use signal_hook::consts::SIGCONT;
 
 use crate::output::{Notes, Paint, Tools};
 use crate::signals;
-use form::Filling;
-use permission::Permission;
-pub(crate) use permission::{bounded, details, keyed, meant};
+pub(crate) use form::Filling;
+pub(crate) use permission::Permission;
 pub(crate) use queue::Questions;
 
-/// Something that the agent asks.
+/// Something that is asked, and what whoever asks calls it.
+#[derive(Clone)]
+pub(crate) struct Asked<K> {
+    pub(crate) key: K,
+    pub(crate) question: Question,
+}
+
+/// Something that a person is to decide.
 #[derive(Clone)]
 pub(crate) enum Question {
     Permission(Permission),
@@ -36,8 +42,8 @@ pub(crate) enum Question {
 /// What a question is answered with.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Answer {
-    Permission(RequestKey, PermissionOutcome),
-    Reply(RequestKey, Reply),
+    Permission(PermissionOutcome),
+    Reply(Reply),
 }
 
 /// What came of what was typed.
@@ -52,23 +58,20 @@ pub(crate) enum Entered {
     Nothing,
 }
 
-impl Question {
+impl Asked<RequestKey> {
     /// `known`: what the agent said of its calls already. A question about one may hold no more than its id.
     pub(crate) fn permission(asked: PermissionAsked, known: &Tools) -> Self {
-        Self::Permission(Permission::new(asked, known))
+        let PermissionAsked { request, asked } = asked;
+        Self { key: request, question: Question::Permission(Permission::new(asked, known)) }
     }
 
     pub(crate) fn form(asked: QuestionAsked) -> Self {
-        Self::Form(Filling::new(asked))
+        let QuestionAsked { request, message, wanted } = asked;
+        Self { key: request, question: Question::Form(Filling::new(message, wanted)) }
     }
+}
 
-    pub(crate) const fn request(&self) -> RequestKey {
-        match self {
-            Self::Permission(permission) => permission.request,
-            Self::Form(filling) => filling.request,
-        }
-    }
-
+impl Question {
     /// Shortens it to what there is room for; what it weighs then, in bytes.
     fn shorten(&mut self, room: usize) -> usize {
         match self {
@@ -89,8 +92,18 @@ impl Question {
     /// The same with nothing left out.
     pub(crate) fn show_all(&self, notes: &Notes) {
         match self {
-            Self::Permission(permission) => permission.show_all(notes),
+            Self::Permission(permission) => {
+                permission.all(notes.paint()).iter().for_each(|line| notes.line(line));
+            }
             Self::Form(filling) => filling.show(notes),
+        }
+    }
+
+    /// All of what it is about, one a line.
+    pub(crate) fn all(&self, paint: Paint) -> Vec<String> {
+        match self {
+            Self::Permission(permission) => permission.all(paint),
+            Self::Form(filling) => filling.all(paint),
         }
     }
 
@@ -141,22 +154,37 @@ impl Question {
     }
 }
 
-impl From<Answer> for chat::Command {
-    fn from(answer: Answer) -> Self {
-        match answer {
-            Answer::Permission(request, outcome) => Self::Answer { request, outcome },
-            Answer::Reply(request, reply) => Self::Reply { request, reply },
+impl Answer {
+    /// As a chat is told it.
+    pub(crate) fn of_chat(self, request: RequestKey) -> chat::Command {
+        match self {
+            Self::Permission(outcome) => chat::Command::Answer { request, outcome },
+            Self::Reply(reply) => chat::Command::Reply { request, reply },
+        }
+    }
+
+    /// As a run is told it.
+    pub(crate) fn of_run(self, request: RequestKey) -> Command {
+        match self {
+            Self::Permission(outcome) => Command::Answer { request, outcome },
+            Self::Reply(reply) => Command::Reply { request, reply },
         }
     }
 }
 
-impl From<Answer> for Command {
-    fn from(answer: Answer) -> Self {
-        match answer {
-            Answer::Permission(request, outcome) => Self::Answer { request, outcome },
-            Answer::Reply(request, reply) => Self::Reply { request, reply },
-        }
-    }
+/// Who answers the questions of a run.
+pub(crate) trait Asks {
+    /// Takes news about a call: a question about it may hold no more than its id.
+    fn learn(&mut self, update: &Update);
+
+    /// Asks for a permission, after all that was asked before.
+    fn ask(&mut self, asked: PermissionAsked);
+
+    /// Asks for a form or a page, after all that was asked before.
+    fn ask_form(&mut self, asked: QuestionAsked);
+
+    /// The question is decided, by whomever.
+    fn decided(&mut self, request: RequestKey);
 }
 
 /// Asks whoever sits at the terminal. An input that has ended says no.
@@ -169,7 +197,7 @@ pub(crate) struct Asker {
 
 struct Queue {
     /// The first one is shown.
-    open: Mutex<Questions>,
+    open: Mutex<Questions<RequestKey>>,
     notes: Notes,
 }
 
@@ -188,7 +216,7 @@ impl Asker {
     pub(crate) fn new(
         notes: Notes,
         input: OwnedFd,
-        answer: impl Fn(Answer) + Send + 'static,
+        answer: impl Fn(RequestKey, Answer) + Send + 'static,
     ) -> io::Result<Self> {
         let (woken, wake) = io::pipe()?;
         // After a stop and `fg` the question is asked again: the shell has written over it.
@@ -200,26 +228,8 @@ impl Asker {
         Ok(Self { known: Tools::default(), queue, wake })
     }
 
-    /// Takes news about a call: a question about it may hold no more than its id.
-    pub(crate) fn learn(&mut self, update: &Update) {
-        self.known.hear(update);
-    }
-
-    /// Asks for a permission, after all that was asked before.
-    pub(crate) fn ask(&mut self, asked: PermissionAsked) {
-        let question = Question::permission(asked, &self.known);
-        self.put(question);
-    }
-
-    /// Asks, after all that was asked before.
-    pub(crate) fn put(&mut self, question: Question) {
-        self.queue.lock().push(question);
-        self.wake();
-    }
-
-    /// The question is decided, by whomever.
-    pub(crate) fn decided(&mut self, request: RequestKey) {
-        self.queue.lock().remove(request);
+    fn put(&mut self, asked: Asked<RequestKey>) {
+        self.queue.lock().push(asked);
         self.wake();
     }
 
@@ -229,34 +239,55 @@ impl Asker {
     }
 }
 
+impl Asks for Asker {
+    fn learn(&mut self, update: &Update) {
+        self.known.hear(update);
+    }
+
+    fn ask(&mut self, asked: PermissionAsked) {
+        let asked = Asked::permission(asked, &self.known);
+        self.put(asked);
+    }
+
+    fn ask_form(&mut self, asked: QuestionAsked) {
+        self.put(Asked::form(asked));
+    }
+
+    fn decided(&mut self, request: RequestKey) {
+        self.queue.lock().remove(&request);
+        self.wake();
+    }
+}
+
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Questions> {
+    fn lock(&self) -> MutexGuard<'_, Questions<RequestKey>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn serve(&self, mut reader: Reader, answer: impl Fn(Answer)) {
+    fn serve(&self, mut reader: Reader, answer: impl Fn(RequestKey, Answer)) {
         loop {
             let first = self.lock().first().cloned();
-            let Some(mut question) = first else {
+            let Some(mut asked) = first else {
                 if reader.wait_for_news().is_err() {
                     return;
                 }
                 continue;
             };
             reader.forget_what_was_typed();
-            question.show(&self.notes);
-            question.put(&self.notes);
-            let given = self.answer(&mut question, &mut reader);
+            asked.question.show(&self.notes);
+            asked.question.put(&self.notes);
+            let given = self.answer(&mut asked, &mut reader);
             self.notes.still();
             // Decided meanwhile, if there is none.
             if let Some(given) = given {
-                self.lock().remove(question.request());
-                answer(given);
+                self.lock().remove(&asked.key);
+                answer(asked.key, given);
             }
         }
     }
 
-    fn answer(&self, question: &mut Question, reader: &mut Reader) -> Option<Answer> {
+    fn answer(&self, asked: &mut Asked<RequestKey>, reader: &mut Reader) -> Option<Answer> {
+        let Asked { key, question } = asked;
         let mut patience = PATIENCE;
         loop {
             match reader.line() {
@@ -275,7 +306,7 @@ impl Queue {
                 }
                 Typed::End => return Some(question.denial()),
                 Typed::Woken => {
-                    if self.lock().first().is_none_or(|first| first.request() != question.request()) {
+                    if self.lock().first().is_none_or(|first| first.key != *key) {
                         return None;
                     }
                 }

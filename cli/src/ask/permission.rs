@@ -1,10 +1,7 @@
 //! A permission request: what it is about, what can be typed, what that means.
 
-use agentline_core::acp::client::PermissionAsked;
 use agentline_core::acp::update::{ToolCallUpdate, ToolContent};
-use agentline_core::acp::{
-    Json, OptionKind, PermissionOption, PermissionOutcome, PermissionRequest, RequestKey,
-};
+use agentline_core::acp::{Json, OptionKind, PermissionOption, PermissionOutcome, PermissionRequest};
 
 use super::{Answer, Entered};
 use crate::output::{In, Notes, Paint, Tools, label, merge, plain, shorten};
@@ -13,26 +10,28 @@ use crate::words::command_line;
 /// A permission request, with what is known of the call that it is about.
 #[derive(Clone)]
 pub(crate) struct Permission {
-    pub(crate) request: RequestKey,
-    pub(crate) asked: PermissionRequest,
+    pub(crate) call: ToolCallUpdate,
+    pub(crate) options: Vec<PermissionOption>,
+    /// Who asks, where it may be one of many.
+    pub(crate) whose: Option<String>,
+    /// It can be left without an answer, which is a no where none of the options is one.
+    pub(crate) cancels: bool,
 }
 
 impl Permission {
     /// `known`: what the agent said of its calls already. A question about one may hold no more than its id.
-    pub(crate) fn new(asked: PermissionAsked, known: &Tools) -> Self {
-        let PermissionAsked { request, mut asked } = asked;
-        if let Some(known) = known.get(&asked.tool_call.tool_call_id) {
-            let news = std::mem::replace(&mut asked.tool_call, known.clone());
-            merge(&mut asked.tool_call, news);
+    pub(crate) fn new(asked: PermissionRequest, known: &Tools) -> Self {
+        let PermissionRequest { mut tool_call, options, .. } = asked;
+        if let Some(known) = known.get(&tool_call.tool_call_id) {
+            let news = std::mem::replace(&mut tool_call, known.clone());
+            merge(&mut tool_call, news);
         }
-        Self { request, asked }
+        Self { call: tool_call, options, whose: None, cancels: true }
     }
 
     /// Shortens it to what there is room for; what it weighs then, in bytes.
     pub(crate) fn shorten(&mut self, room: usize) -> usize {
-        let PermissionRequest { session_id, tool_call, options, meta } = &mut self.asked;
-        *meta = None;
-        for option in &mut *options {
+        for option in &mut self.options {
             option.name.truncate(option.name.floor_char_boundary(NAME));
             option.name.shrink_to_fit();
             if let OptionKind::Unknown(word) = &mut option.kind {
@@ -40,38 +39,33 @@ impl Permission {
                 *word = String::new();
             }
         }
-        let ids = options.iter().map(|option| {
+        let ids = self.options.iter().map(|option| {
             size_of::<PermissionOption>() + option.option_id.capacity() + option.name.capacity()
         });
-        session_id.as_str().len() + ids.sum::<usize>() + shorten(tool_call, room)
+        let whose = self.whose.as_ref().map_or(0, String::capacity);
+        whose + ids.sum::<usize>() + shorten(&mut self.call, room)
     }
 
     /// What it is about: as much of it as leaves the choice on the screen.
     pub(crate) fn show(&self, notes: &Notes) {
         let room = notes.rows().map_or(DETAIL, |rows| rows.saturating_sub(self.keys().len() + 6));
-        self.lines(notes, room.clamp(LEAST, DETAIL));
+        self.lines(notes.paint(), room.clamp(LEAST, DETAIL)).iter().for_each(|line| notes.line(line));
     }
 
-    /// The same with nothing left out.
-    pub(crate) fn show_all(&self, notes: &Notes) {
-        self.lines(notes, usize::MAX);
+    /// What it is about, with nothing left out, one a line.
+    pub(crate) fn all(&self, paint: Paint) -> Vec<String> {
+        self.lines(paint, usize::MAX)
     }
 
-    fn lines(&self, notes: &Notes, most: usize) {
-        let paint = notes.paint();
-        for line in bounded(details(&self.asked.tool_call), most) {
-            let style = match line.as_bytes().first() {
-                Some(b'+') => paint.good,
-                Some(b'-') => paint.bad,
-                _ => paint.dim,
-            };
-            notes.line(&format!("      {}", In(style, line)));
-        }
+    fn lines(&self, paint: Paint, most: usize) -> Vec<String> {
+        bounded(details(&self.call), most).iter().map(|line| detail(line, paint)).collect()
     }
 
     /// The title and what can be chosen, one a line.
     pub(crate) fn choices(&self, paint: Paint) -> Vec<String> {
-        let title = format!("  {} {}", In(paint.ask, "?"), In(paint.strong, label(&self.asked.tool_call)));
+        let whose = self.whose.as_ref();
+        let whose = whose.map_or_else(String::new, |whose| format!("  {}", In(paint.dim, plain(whose))));
+        let title = format!("  {} {}{whose}", In(paint.ask, "?"), In(paint.strong, label(&self.call)));
         let keys = self.keys();
         let widest = keys.iter().map(|(key, _)| key.len()).max().unwrap_or_default();
         let row = |(key, option): &(String, Option<&PermissionOption>)| {
@@ -99,16 +93,16 @@ impl Permission {
     }
 
     fn is_cut(&self) -> bool {
-        let all = details(&self.asked.tool_call);
+        let all = details(&self.call);
         all.len() > LEAST || all.iter().any(|line| line.chars().count() > LINE)
     }
 
     /// What to type for each option. There is always a way to say no, also where the agent offers none.
-    fn keys(&self) -> Vec<(String, Option<&PermissionOption>)> {
-        let keys = keyed(&self.asked.options).into_iter();
+    pub(crate) fn keys(&self) -> Vec<(String, Option<&PermissionOption>)> {
+        let keys = keyed(&self.options).into_iter();
         let mut keys: Vec<(String, Option<&PermissionOption>)> =
             keys.map(|(key, option)| (key, Some(option))).collect();
-        if keys.iter().all(|(key, _)| key != "n") {
+        if self.cancels && keys.iter().all(|(key, _)| key != "n") {
             keys.push(("n".to_owned(), None));
         }
         keys
@@ -124,25 +118,32 @@ impl Permission {
             return Entered::Nothing;
         };
         Entered::Answer(match option {
-            Some(option) => self.answer(PermissionOutcome::selected(&*option.option_id)),
+            Some(option) => Answer::Permission(PermissionOutcome::selected(&*option.option_id)),
             None => self.denial(),
         })
     }
 
-    fn answer(&self, outcome: PermissionOutcome) -> Answer {
-        Answer::Permission(self.request, outcome)
-    }
-
     pub(crate) fn denial(&self) -> Answer {
-        let no = self.asked.first_of(&[OptionKind::RejectOnce, OptionKind::RejectAlways]);
+        let no = [OptionKind::RejectOnce, OptionKind::RejectAlways];
+        let no = no.iter().find_map(|kind| self.options.iter().find(|option| option.kind == *kind));
         let outcome =
             no.map_or(PermissionOutcome::Cancelled, |option| PermissionOutcome::selected(&*option.option_id));
-        self.answer(outcome)
+        Answer::Permission(outcome)
     }
 }
 
+/// A line of what it is about, in its colour.
+fn detail(line: &str, paint: Paint) -> String {
+    let style = match line.as_bytes().first() {
+        Some(b'+') => paint.good,
+        Some(b'-') => paint.bad,
+        _ => paint.dim,
+    };
+    format!("      {}", In(style, line))
+}
+
 /// What to type for each option: a letter for the first of its kind, a number where letters are taken.
-pub(crate) fn keyed(options: &[PermissionOption]) -> Vec<(String, &PermissionOption)> {
+fn keyed(options: &[PermissionOption]) -> Vec<(String, &PermissionOption)> {
     let mut keys: Vec<(String, &PermissionOption)> = Vec::new();
     for (at, option) in options.iter().enumerate() {
         let letter = letter(&option.kind).filter(|letter| keys.iter().all(|(key, _)| key != letter));
@@ -152,7 +153,7 @@ pub(crate) fn keyed(options: &[PermissionOption]) -> Vec<(String, &PermissionOpt
 }
 
 /// The key that is meant by what was typed.
-pub(crate) fn meant(typed: &str) -> String {
+fn meant(typed: &str) -> String {
     let typed = typed.trim().to_lowercase();
     match &*typed {
         "yes" => "y".into(),
@@ -174,7 +175,7 @@ const fn letter(kind: &OptionKind) -> Option<&'static str> {
 }
 
 /// The real command, the change, the input: whatever the agent says that it will do.
-pub(crate) fn details(call: &ToolCallUpdate) -> Vec<String> {
+fn details(call: &ToolCallUpdate) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(input) = &call.raw_input {
         match command(input) {
@@ -213,7 +214,7 @@ pub(crate) fn details(call: &ToolCallUpdate) -> Vec<String> {
 }
 
 /// So many lines at most, and none that fills a screen: what is left out is counted, and both ends are there.
-pub(crate) fn bounded(lines: Vec<String>, most: usize) -> Vec<String> {
+fn bounded(lines: Vec<String>, most: usize) -> Vec<String> {
     let all = lines.len();
     if most == usize::MAX {
         return lines;
@@ -294,13 +295,12 @@ mod tests {
             options.iter().map(|(name, kind)| json!({"optionId": name, "name": name, "kind": kind}));
         let options: Vec<_> = options.collect();
         let asked = json!({"sessionId": "s", "toolCall": call, "options": options});
-        let request = serde_json::from_value(json!(1)).unwrap();
-        Permission { request, asked: serde_json::from_str(&asked.to_string()).unwrap() }
+        Permission::new(serde_json::from_str(&asked.to_string()).unwrap(), &Tools::default())
     }
 
     fn chosen(question: &Permission, typed: &str) -> Option<String> {
         match question.enter(typed) {
-            Entered::Answer(Answer::Permission(_, outcome)) => {
+            Entered::Answer(Answer::Permission(outcome)) => {
                 Some(serde_json::to_value(&outcome).unwrap().to_string())
             }
             Entered::ShowAll => Some("all".into()),
@@ -345,9 +345,11 @@ mod tests {
     #[test]
     fn one_can_always_say_no() {
         let only = question(&[("Yes", "allow_once")], json!({"toolCallId": "c"}));
-        let no = only.answer(PermissionOutcome::Cancelled);
+        let no = Answer::Permission(PermissionOutcome::Cancelled);
         assert_eq!(only.enter("n"), Entered::Answer(no));
         assert_eq!(only.choices(Paint::default()), ["  ? c", "      y  Yes", "      n  Reject"]);
+        let asked = Permission { cancels: false, whose: Some("a7 · s3".into()), ..only };
+        assert_eq!(asked.choices(Paint::default()), ["  ? c  a7 · s3", "      y  Yes"]);
     }
 
     #[test]
@@ -368,14 +370,14 @@ mod tests {
         let call = || json!({"toolCallId": "c"});
         let no =
             question(&[("Never", "reject_always"), ("Yes", "allow_once"), ("No", "reject_once")], call());
-        assert_eq!(no.denial(), no.answer(PermissionOutcome::selected("No")));
+        assert_eq!(no.denial(), Answer::Permission(PermissionOutcome::selected("No")));
         let only = question(&[("Yes", "allow_once")], call());
-        assert_eq!(only.denial(), only.answer(PermissionOutcome::Cancelled));
+        assert_eq!(only.denial(), Answer::Permission(PermissionOutcome::Cancelled));
     }
 
     #[test]
     fn the_real_command_is_shown_whole() {
-        let shown = |call| details(&question(&[], call).asked.tool_call);
+        let shown = |call| details(&question(&[], call).call);
         let long = format!("ls {}; rm -rf ~", "x".repeat(5000));
         for (call, lines) in [
             (json!({"toolCallId": "c", "rawInput": {"command": long}}), vec![format!("$ {long}")]),

@@ -2,34 +2,37 @@
 
 use std::collections::VecDeque;
 
-use agentline_core::acp::RequestKey;
-
-use super::Question;
+use super::Asked;
 use crate::output::ROOM;
 
 /// The open questions, the oldest first. There are as many as the agent may have open at once, which is told elsewhere;
 /// what each of them is about is kept while there is room.
-#[derive(Default)]
-pub(crate) struct Questions {
-    open: VecDeque<(Question, usize)>,
+pub(crate) struct Questions<K> {
+    open: VecDeque<(Asked<K>, usize)>,
     /// What they weigh.
     bytes: usize,
 }
 
-impl Questions {
-    pub(crate) fn push(&mut self, mut question: Question) {
-        let weight = question.shorten(ROOM.saturating_sub(self.bytes));
+impl<K> Default for Questions<K> {
+    fn default() -> Self {
+        Self { open: VecDeque::new(), bytes: 0 }
+    }
+}
+
+impl<K: PartialEq> Questions<K> {
+    pub(crate) fn push(&mut self, mut asked: Asked<K>) {
+        let weight = asked.question.shorten(ROOM.saturating_sub(self.bytes));
         self.bytes += weight;
-        self.open.push_back((question, weight));
+        self.open.push_back((asked, weight));
     }
 
     /// The one that is to be answered.
-    pub(crate) fn first(&self) -> Option<&Question> {
-        self.open.front().map(|(question, _)| question)
+    pub(crate) fn first(&self) -> Option<&Asked<K>> {
+        self.open.front().map(|(asked, _)| asked)
     }
 
-    pub(crate) fn first_mut(&mut self) -> Option<&mut Question> {
-        self.open.front_mut().map(|(question, _)| question)
+    pub(crate) fn first_mut(&mut self) -> Option<&mut Asked<K>> {
+        self.open.front_mut().map(|(asked, _)| asked)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -37,19 +40,20 @@ impl Questions {
     }
 
     /// It is answered, or moot.
-    pub(crate) fn remove(&mut self, request: RequestKey) {
-        self.open.retain(|(question, _)| question.request() != request);
+    pub(crate) fn remove(&mut self, key: &K) {
+        self.open.retain(|(asked, _)| asked.key != *key);
         self.bytes = self.open.iter().map(|(_, weight)| weight).sum();
     }
 
     /// Takes all of them.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Question> + use<> {
-        std::mem::take(self).open.into_iter().map(|(question, _)| question)
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Asked<K>> + use<K> {
+        std::mem::take(self).open.into_iter().map(|(asked, _)| asked)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use agentline_core::acp::RequestKey;
     use agentline_core::acp::client::PermissionAsked;
     use agentline_tests::weigh;
     use serde_json::json;
@@ -57,7 +61,7 @@ mod tests {
     use super::*;
     use crate::output::Tools;
 
-    fn question(request: u32, size: usize) -> Question {
+    fn question(request: u32, size: usize) -> Asked<RequestKey> {
         let text = "x".repeat(size);
         let asked = json!({
             "sessionId": "s",
@@ -67,7 +71,7 @@ mod tests {
         });
         let request = serde_json::from_value(json!(request)).unwrap();
         let asked = serde_json::from_str(&asked.to_string()).unwrap();
-        Question::permission(PermissionAsked { request, asked }, &Tools::default())
+        Asked::permission(PermissionAsked { request, asked }, &Tools::default())
     }
 
     #[test]
@@ -76,8 +80,8 @@ mod tests {
         let ((), weight) = weigh(|| (0..300).for_each(|n| questions.push(question(n, 100 << 10))));
         assert!(weight.kept < 2 * ROOM as i64, "{weight:?}");
         for n in 0..300 {
-            assert_eq!(questions.first().map(Question::request), Some(question(n, 0).request()));
-            questions.remove(question(n, 0).request());
+            assert_eq!(questions.first().map(|asked| asked.key), Some(question(n, 0).key));
+            questions.remove(&question(n, 0).key);
         }
         assert!(questions.is_empty() && questions.bytes == 0);
         questions.push(question(0, 10));

@@ -4,22 +4,20 @@ use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use agentline_core::acp::client::PermissionAsked;
-use agentline_core::acp::{RequestKey, Update};
-use agentline_core::subagent::QuestionAsked;
+use agentline_core::acp::RequestKey;
 
 use super::editor::{Edited, Editor};
 use super::history::History;
 use super::keys::Key;
-use crate::ask::{Answer, Entered, Question, Questions};
-use crate::output::{Foot, Notes, Tools, plain};
+use crate::ask::{Answer, Asked, Entered, Questions};
+use crate::output::{Foot, Notes, plain};
 
 /// What was typed.
 #[derive(Debug, Eq, PartialEq)]
-pub(crate) enum Typed {
+pub(crate) enum Typed<K = RequestKey> {
     Line(String),
-    /// The answer to a question.
-    Answer(Answer),
+    /// The answer to the question of that name.
+    Answer(K, Answer),
     /// Ctrl-C.
     Interrupt,
     /// Ctrl-D: nothing more will come.
@@ -32,14 +30,14 @@ pub(crate) enum Typed {
     HangUp,
 }
 
-/// What the typing thread and the others share.
-pub(crate) struct Desk {
+/// What the typing thread and the others share. `K`: what questions are called.
+pub(crate) struct Desk<K = RequestKey> {
     notes: Notes,
-    state: Mutex<State>,
+    state: Mutex<State<K>>,
     changed: Condvar,
 }
 
-struct State {
+struct State<K> {
     editor: Editor,
     history: Option<History>,
     /// The text was begun before the question was shown: it cannot be the answer.
@@ -51,9 +49,9 @@ struct State {
     /// A turn runs, or the session is not open yet.
     busy: bool,
     /// The first one is shown.
-    questions: Questions,
-    /// What the agent said of its calls so far.
-    known: Tools,
+    questions: Questions<K>,
+    /// Whoever leaves says no to what is open.
+    denies: bool,
     input: Input,
 }
 
@@ -64,7 +62,7 @@ enum Input {
     Ended,
 }
 
-impl Desk {
+impl<K: Clone + PartialEq> Desk<K> {
     pub(crate) fn new(notes: Notes, history: Option<(History, Vec<String>)>) -> Arc<Self> {
         let (history, lines) = history.map_or((None, Vec::new()), |(file, lines)| (Some(file), lines));
         let state = State {
@@ -75,7 +73,7 @@ impl Desk {
             waiting: VecDeque::new(),
             busy: true,
             questions: Questions::default(),
-            known: Tools::default(),
+            denies: true,
             input: Input::Open,
         };
         let desk = Arc::new(Self { notes, state: Mutex::new(state), changed: Condvar::new() });
@@ -83,12 +81,17 @@ impl Desk {
         desk
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What is open when whoever types leaves stays open: others may answer it.
+    pub(crate) fn leave_open(&self) {
+        self.lock().denies = false;
+    }
+
     /// A key was pressed.
-    pub(crate) fn press(&self, key: Key) -> Option<Typed> {
+    pub(crate) fn press(&self, key: Key) -> Option<Typed<K>> {
         let mut state = self.lock();
         if state.input == Input::Ended && !matches!(key, Key::Interrupt | Key::Suspend) {
             return None;
@@ -111,22 +114,22 @@ impl Desk {
     }
 
     /// A whole line came, where no single keys do.
-    pub(crate) fn line(&self, text: String) -> Option<Typed> {
+    pub(crate) fn line(&self, text: String) -> Option<Typed<K>> {
         let mut state = self.lock();
         if !state.questions.is_empty() {
             self.notes.entered(io::stdin().is_terminal());
         }
         let typed = self.entered(&mut state, text);
         if typed.is_none()
-            && let Some(question) = state.questions.first()
+            && let Some(asked) = state.questions.first()
         {
-            question.put(&self.notes);
+            asked.question.put(&self.notes);
         }
         typed
     }
 
-    fn entered(&self, state: &mut State, text: String) -> Option<Typed> {
-        let Some(question) = state.questions.first_mut() else {
+    fn entered(&self, state: &mut State<K>, text: String) -> Option<Typed<K>> {
+        let Some(Asked { key, question }) = state.questions.first_mut() else {
             if text.trim().is_empty() {
                 return None;
             }
@@ -140,10 +143,10 @@ impl Desk {
         }
         match question.enter(&text) {
             Entered::Answer(answer) => {
-                let request = question.request();
-                state.questions.remove(request);
+                let key = key.clone();
+                state.questions.remove(&key);
                 self.next(state);
-                return Some(Typed::Answer(answer));
+                return Some(Typed::Answer(key, answer));
             }
             Entered::Next => {}
             Entered::ShowAll => question.show_all(&self.notes),
@@ -152,30 +155,15 @@ impl Desk {
         None
     }
 
-    /// Takes news about a call.
-    pub(crate) fn learn(&self, update: &Update) {
-        self.lock().known.hear(update);
-    }
-
-    /// Asks for a permission. `Some`: nobody types any more, so this is the answer.
-    pub(crate) fn ask(&self, asked: PermissionAsked) -> Option<Answer> {
-        let question = Question::permission(asked, &self.lock().known);
-        self.queued(question)
-    }
-
-    /// The same with a form or a page.
-    pub(crate) fn ask_form(&self, asked: QuestionAsked) -> Option<Answer> {
-        self.queued(Question::form(asked))
-    }
-
     /// Asks, after all that was asked before.
-    fn queued(&self, question: Question) -> Option<Answer> {
+    /// `Some`: nobody types any more, so this is the answer.
+    pub(crate) fn ask(&self, asked: Asked<K>) -> Option<Answer> {
         let mut state = self.lock();
         if state.input == Input::Ended {
-            return Some(question.denial());
+            return state.denies.then(|| asked.question.denial());
         }
         let is_first = state.questions.is_empty();
-        state.questions.push(question);
+        state.questions.push(asked);
         if is_first {
             self.put(&mut state);
         }
@@ -183,18 +171,18 @@ impl Desk {
     }
 
     /// The question is decided, by whomever.
-    pub(crate) fn decided(&self, request: RequestKey) {
+    pub(crate) fn decided(&self, key: &K) {
         let mut state = self.lock();
-        let shown = state.questions.first().map(Question::request);
-        state.questions.remove(request);
-        if state.questions.first().map(Question::request) != shown {
+        let is_shown = state.questions.first().is_some_and(|first| first.key == *key);
+        state.questions.remove(key);
+        if is_shown {
             self.next(&mut state);
         }
         self.show(&state);
     }
 
     /// The first question is no longer open.
-    fn next(&self, state: &mut State) {
+    fn next(&self, state: &mut State<K>) {
         if self.notes.page().is_none() {
             self.notes.still();
         }
@@ -206,9 +194,9 @@ impl Desk {
     }
 
     /// Shows the first question.
-    fn put(&self, state: &mut State) {
+    fn put(&self, state: &mut State<K>) {
         state.old = !state.editor.text().is_empty();
-        if let Some(question) = state.questions.first() {
+        if let Some(Asked { question, .. }) = state.questions.first() {
             question.show(&self.notes);
             if self.notes.page().is_none() {
                 question.put(&self.notes);
@@ -276,11 +264,11 @@ impl Desk {
     }
 
     /// Nothing more is typed. What is asked is answered with no.
-    pub(crate) fn end(&self) -> Vec<Typed> {
+    pub(crate) fn end(&self) -> Vec<Typed<K>> {
         let mut state = self.lock();
         state.input = Input::Ended;
-        let questions = state.questions.drain();
-        let answers = questions.map(|question| Typed::Answer(question.denial())).collect();
+        let denied = state.questions.drain().filter(|_| state.denies);
+        let answers = denied.map(|asked| Typed::Answer(asked.key, asked.question.denial())).collect();
         if self.notes.page().is_none() {
             self.notes.still();
         }
@@ -291,17 +279,17 @@ impl Desk {
     /// Waits until the next line is wanted: nothing runs and nothing waits, or there is a question.
     pub(crate) fn wait_until_wanted(&self) {
         let is_busy =
-            |state: &mut State| state.questions.is_empty() && (state.busy || !state.waiting.is_empty());
+            |state: &mut State<K>| state.questions.is_empty() && (state.busy || !state.waiting.is_empty());
         let _unlocked = self.changed.wait_while(self.lock(), is_busy);
     }
 
-    fn show(&self, state: &State) {
+    fn show(&self, state: &State<K>) {
         self.changed.notify_all();
         let Some(page) = self.notes.page() else { return };
         let (mut question, mut input) = (Vec::new(), None);
         if let Some(first) = state.questions.first() {
-            question = first.choices(self.notes.paint());
-            question.push(format!("    type {}", first.call()));
+            question = first.question.choices(self.notes.paint());
+            question.push(format!("    type {}", first.question.call()));
         }
         if state.input == Input::Open {
             input = Some((state.editor.text().to_owned(), state.editor.cursor()));
@@ -311,7 +299,7 @@ impl Desk {
     }
 }
 
-impl State {
+impl<K> State<K> {
     /// Keeps a line in the history.
     fn remember(&mut self, text: &str, notes: &Notes) {
         self.editor.remember(text);

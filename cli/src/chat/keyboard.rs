@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread;
 
+use agentline_core::acp::RequestKey;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::desk::{Desk, Typed};
@@ -15,12 +16,12 @@ use super::modes::Modes;
 use crate::output::{Notes, Page};
 
 /// The desk, and what reads for it. Dropped, the terminal is as it was.
-pub(crate) struct Keyboard {
-    pub(crate) desk: Arc<Desk>,
+pub(crate) struct Keyboard<K = RequestKey> {
+    pub(crate) desk: Arc<Desk<K>>,
     modes: Option<Arc<Modes>>,
 }
 
-impl Keyboard {
+impl<K: Clone + PartialEq + Send + 'static> Keyboard<K> {
     /// A terminal that can draw: what is said goes above what is typed. The notes to be used from here on.
     ///
     /// # Errors
@@ -43,7 +44,7 @@ impl Keyboard {
     /// # Errors
     ///
     /// There is no thread to be had.
-    pub(crate) fn read(&self, on: impl FnMut(Typed) + Send + 'static) -> io::Result<()> {
+    pub(crate) fn read(&self, on: impl FnMut(Typed<K>) + Send + 'static) -> io::Result<()> {
         let desk = Arc::clone(&self.desk);
         let thread = thread::Builder::new().name("agentline-keyboard".into());
         match &self.modes {
@@ -57,7 +58,7 @@ impl Keyboard {
     }
 }
 
-impl Drop for Keyboard {
+impl<K> Drop for Keyboard<K> {
     fn drop(&mut self) {
         if let Some(modes) = &self.modes {
             modes.set(false);
@@ -65,7 +66,12 @@ impl Drop for Keyboard {
     }
 }
 
-fn read_keys(mut stdin: File, desk: &Desk, modes: &Modes, mut on: impl FnMut(Typed)) {
+fn read_keys<K: Clone + PartialEq>(
+    mut stdin: File,
+    desk: &Desk<K>,
+    modes: &Modes,
+    mut on: impl FnMut(Typed<K>),
+) {
     let (mut keys, mut bytes) = (Keys::default(), [0; 4096]);
     loop {
         if keys.is_open() && !is_ready_soon(&stdin) {
@@ -98,7 +104,7 @@ fn is_ready_soon(input: &File) -> bool {
 
 /// Each line as soon as it is typed; from a pipe no sooner than it is wanted, so that a line that follows a question
 /// is its answer.
-fn read_lines(desk: &Desk, mut on: impl FnMut(Typed)) {
+fn read_lines<K: Clone + PartialEq>(desk: &Desk<K>, mut on: impl FnMut(Typed<K>)) {
     let is_typed = io::stdin().is_terminal();
     let mut lines = BufReader::new(io::stdin());
     loop {

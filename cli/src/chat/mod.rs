@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use crate::words::{Kind, Phase, Problem, Verb};
 use agentline_blocking::{Driver, Handle};
+use agentline_core::acp::RequestKey;
 use agentline_core::acp::client::Timeouts;
 use agentline_core::acp::session::McpServer;
 use agentline_core::attach::server::Why;
@@ -30,22 +31,23 @@ use agentline_core::subagent::{self, Finished, Policy};
 use agentline_core::trace::{Masks, Recording, Tap, Tapped, Traced};
 use agentline_core::{Refused, Secret};
 
-use crate::args::{Child, Consent, Format, Global, Session, duration};
+use crate::args::{Child, Consent, Format, Global, Permission, Session, duration};
+use crate::ask::Asked;
 use crate::attach::Peers;
 use crate::consent;
 use crate::failure::{Advice, Whose, explain};
 use crate::find;
 use crate::guard;
 use crate::mcp;
-use crate::output::{EXPIRED, In, Json, News, Notes, Screen, Sink, Start, Text, is_clever, unwritten};
+use crate::output::{EXPIRED, In, Json, News, Notes, Screen, Sink, Start, Text, Tools, is_clever, unwritten};
 use crate::plan::{self, Spawn};
 use crate::prompt;
 use crate::signals::{Ask, Signals};
 use crate::trace::Trace;
 use announce::Announced;
-use desk::{Desk, Typed};
+pub(crate) use desk::{Desk, Typed};
 use history::History;
-use keyboard::Keyboard;
+pub(crate) use keyboard::Keyboard;
 
 /// Talks to an agent. Without a terminal each line of stdin is a prompt, and is read when the one before is answered.
 #[derive(Debug, clap::Args)]
@@ -58,7 +60,7 @@ Examples:
 
 Keys: Enter sends, Alt-Enter begins a new line, the arrows call back what was typed before. Ctrl-C cancels the
 turn and gives back what waits for its end, once more it ends the agent; Ctrl-D leaves, Ctrl-Z stops.
-Commands: /help, /list-agents, /quit. Any other is the agent's.
+Commands: /help, /list-agents, /announce, /quit. Any other is the agent's.
 What is typed is kept for the next time, unless it begins with a blank.")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -100,6 +102,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
+    if args.consent.permission == Some(Permission::Hub) {
+        let message = "a chat shows itself to the hub, which then answers as well as you do";
+        return Err(prompt::usage(message).hint("agentline chat --announce"));
+    }
     let variables = prompt::variables(&args.child.environment)?;
     let mcp_servers = args.mcp.as_deref().map(mcp::servers).transpose()?.unwrap_or_default();
     let setup = args.session.setup()?;
@@ -123,7 +129,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
     }
 
     let attach = host::attach(args.attachable, &start.cwd)?;
-    let announced = args.announce.then(|| Announced::new(args.as_agent.as_deref(), &start));
+    let announced = Arc::new(Announced::new(args.as_agent.as_deref(), &start));
     let timeouts = Timeouts {
         initialize: Some(args.init_timeout),
         silence: args.idle_timeout,
@@ -145,7 +151,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
     let config = Config {
         conversation,
         attach,
-        announce: announced.as_ref().map(Announced::config).transpose()?,
+        announce: args.announce.then(|| announced.config()).transpose()?,
         limits: Limits::default(),
     };
     let recording = trace.is_some().then(|| Recording {
@@ -185,6 +191,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         advice,
         notes: notes.clone(),
         desk: Arc::clone(&keyboard.desk),
+        known: Tools::default(),
         asks: plan::policy(args.consent.permission) == Policy::Ask,
         keys: match (is_terminal, edits) {
             _ if global.quiet || global.format() == Format::Json => None,
@@ -193,7 +200,8 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
             (false, _) => None,
         },
         patient: is_terminal,
-        announced: announced.filter(|_| !global.quiet),
+        announced,
+        quiet: global.quiet,
         start: Some(start),
         trace,
         began: Instant::now(),
@@ -218,14 +226,17 @@ struct Talk {
     advice: Rc<Advice>,
     notes: Notes,
     desk: Arc<Desk>,
+    /// What the agent said of its calls so far.
+    known: Tools,
     /// A person answers permission requests.
     asks: bool,
     /// The keys, until they are told.
     keys: Option<&'static str>,
     /// A person has seen what went wrong; a script wants to know of any.
     patient: bool,
-    /// As whom a hub is to show it, if that is to be said.
-    announced: Option<Announced>,
+    /// As whom a hub is to show it.
+    announced: Arc<Announced>,
+    quiet: bool,
     /// Until it is shown.
     start: Option<Start>,
     trace: Option<Trace>,
@@ -251,12 +262,15 @@ impl Talk {
     ) -> io::Result<()> {
         obey_signals(signals, driver.handle(), Arc::clone(ends))?;
         let chat = driver.handle();
-        Sink::ours().watch(move |news| match news {
-            News::Full => chat.hold(true),
-            News::Room => chat.hold(false),
-            News::Gone => {
-                let _ = chat.command(Command::Shutdown);
+        Sink::ours().watch(move |news| {
+            match news {
+                News::Full => chat.hold(true),
+                News::Room => chat.hold(false),
+                News::Gone => {
+                    let _ = chat.command(Command::Shutdown);
+                }
             }
+            true
         });
         if let Some(timeout) = timeout {
             let (chat, ends, notes) = (driver.handle(), Arc::clone(ends), self.notes.clone());
@@ -269,7 +283,8 @@ impl Talk {
         }
         let (chat, notes) = (driver.handle(), self.notes.clone());
         let (desk, ends) = (Arc::clone(&keyboard.desk), Arc::clone(ends));
-        keyboard.read(move |typed| obey(typed, &chat, &notes, &desk, &ends))
+        let announced = Arc::clone(&self.announced);
+        keyboard.read(move |typed| obey(typed, &chat, &notes, &desk, &announced, &ends))
     }
 
     fn drive(mut self, mut driver: Driver<Tap<Chat>>, keyboard: Keyboard, ends: &AtomicU8) -> ExitCode {
@@ -335,33 +350,28 @@ impl Talk {
     }
 
     fn of_hub(&self, says: impl FnOnce(&Announced) -> Option<String>) {
-        let said = self.announced.as_ref().and_then(says);
+        let said = says(&self.announced).filter(|_| !self.quiet);
         said.iter().flat_map(|said| said.lines()).for_each(|line| self.notes.line(line));
     }
 
     fn said(&mut self, event: subagent::Event, chat: &Driver<Tap<Chat>>) {
         use subagent::Event as Said;
         if let Said::Updated(updated) = &event {
-            self.desk.learn(&updated.update);
+            self.known.hear(&updated.update);
         }
         if let Said::PermissionDecided(decision) = &event {
-            self.desk.decided(decision.request);
+            self.desk.decided(&decision.request);
         }
         if let Said::QuestionDecided(decision) = &event {
-            self.desk.decided(decision.request);
+            self.desk.decided(&decision.request);
         }
         match event {
             Said::Started(peer) => self.started(peer.pid),
             Said::Finished(finished) => self.finished(*finished),
             Said::PermissionAsked(asked) if self.asks => {
-                self.screen.before_question();
-                // Refused when the question is moot by now.
-                let _ = self.desk.ask(*asked).map(|answer| chat.command(answer.into()));
+                self.ask(Asked::permission(*asked, &self.known), chat);
             }
-            Said::QuestionAsked(asked) => {
-                self.screen.before_question();
-                let _ = self.desk.ask_form(*asked).map(|answer| chat.command(answer.into()));
-            }
+            Said::QuestionAsked(asked) => self.ask(Asked::form(*asked), chat),
             Said::SessionOpened(_) => {
                 self.screen.told(event);
                 self.screen.at_rest();
@@ -385,6 +395,13 @@ impl Talk {
         }
     }
 
+    fn ask(&mut self, asked: Asked<RequestKey>, chat: &Driver<Tap<Chat>>) {
+        self.screen.before_question();
+        let request = asked.key;
+        // Refused when the question is moot by now.
+        let _ = self.desk.ask(asked).map(|answer| chat.command(answer.of_chat(request)));
+    }
+
     fn started(&mut self, pid: Option<u32>) {
         if let Some(start) = self.start.take() {
             self.screen.started(&start, pid);
@@ -404,11 +421,18 @@ impl Talk {
 }
 
 /// Does what was typed.
-fn obey(typed: Typed, chat: &Conversation, notes: &Notes, desk: &Desk, ends: &AtomicU8) {
+fn obey(
+    typed: Typed,
+    chat: &Conversation,
+    notes: &Notes,
+    desk: &Desk,
+    announced: &Announced,
+    ends: &AtomicU8,
+) {
     // Refused when it is over, or the question is moot by now.
     let _ = match typed {
-        Typed::Line(line) => enter(&line, chat, notes, desk, ends),
-        Typed::Answer(answer) => chat.command(answer.into()),
+        Typed::Line(line) => enter(&line, chat, notes, desk, announced, ends),
+        Typed::Answer(request, answer) => chat.command(answer.of_chat(request)),
         Typed::Interrupt => interrupt(chat, notes, desk, ends),
         Typed::End => {
             // Who leaves by a key has seen what went wrong; a script wants to know of it.
@@ -435,10 +459,12 @@ fn enter(
     chat: &Conversation,
     notes: &Notes,
     desk: &Desk,
+    announced: &Announced,
     ends: &AtomicU8,
 ) -> Result<(), Refused> {
     let command = line.trim();
-    if matches!(command, "/help" | "/list-agents" | "/quit" | "/exit") && notes.page().is_some() {
+    if matches!(command, "/help" | "/list-agents" | "/announce" | "/quit" | "/exit") && notes.page().is_some()
+    {
         notes.line(&format!("{} {command}", In(notes.paint().strong, "›")));
     }
     match command {
@@ -447,11 +473,18 @@ fn enter(
             Ok(peers) => peers.rows().iter().for_each(|row| notes.line(&row.join("  "))),
             Err(problem) => notes.line(&explain(&problem, notes.paint())),
         },
+        "/announce" => match announced.config() {
+            Ok(config) => match chat.command(Command::Announce(Box::new(config))) {
+                Err(Refused::Busy) => notes.line("! it is shown by the hub already, or about to be"),
+                told => return told,
+            },
+            Err(problem) => notes.line(&explain(&problem, notes.paint())),
+        },
         "/help" => notes.line(&help(notes.page().is_some())),
         "/quit" | "/exit" => {
             let answers = desk.end();
             for typed in answers.into_iter().chain([Typed::End]) {
-                obey(typed, chat, notes, desk, ends);
+                obey(typed, chat, notes, desk, announced, ends);
             }
         }
         _ => {
@@ -534,6 +567,7 @@ const HELP: &str = "\
   Ctrl-C        cancels the turn and gives back what waits; once more ends the agent
   Ctrl-D, /quit leaves when everything that was typed is answered
   Ctrl-Z        stops, until fg
+  /announce     shows the conversation to the hub that runs, which may then speak into it
   /list-agents  the sessions of this machine that one can speak into
   Any other command that begins with a slash is the agent's.";
 /// Where it is lines that come, and not keys, these do nothing.

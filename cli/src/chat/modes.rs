@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, getpgid, getpgrp, getppid, getsid, kill_current_process_group};
+use rustix::process::{Signal, kill_current_process_group};
 use rustix::termios::{
     InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
 use signal_hook::consts::{SIGCONT, SIGTSTP, SIGWINCH};
 use signal_hook::iterator::Signals;
-use signal_hook::low_level::emulate_default_handler;
 
 use crate::output::{Page, Sink, Stream};
+use crate::signals::{self, has_shell};
 
 /// The settings that the terminal had, and whether it has ours.
 pub(crate) struct Modes {
@@ -55,8 +55,7 @@ impl Modes {
     fn stop(&self) {
         if has_shell() {
             self.set(false);
-            // It returns when we go on. That comes with a signal of its own, which takes the terminal again.
-            let _ = emulate_default_handler(SIGTSTP);
+            signals::stop();
         }
     }
 
@@ -94,13 +93,6 @@ fn raw(mut settings: Termios) -> Termios {
 
 fn is_raw(settings: &Termios) -> bool {
     !settings.local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO)
-}
-
-/// Whether our parent can continue us once we are stopped. If not, a stop is for ever.
-fn has_shell() -> bool {
-    let Some(parent) = getppid() else { return false };
-    let same_session = getsid(Some(parent)).is_ok_and(|session| getsid(None) == Ok(session));
-    same_session && getpgid(Some(parent)).is_ok_and(|group| group != getpgrp())
 }
 
 /// For what is left to be shown before the terminal is given back.

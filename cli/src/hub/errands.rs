@@ -15,6 +15,7 @@ use agentline_os::process::can_enter;
 
 use crate::find;
 use crate::plan::{DEMO, INSIDE, ourselves};
+use crate::prompt;
 use crate::words::Language;
 
 /// Does errands for a hub.
@@ -41,6 +42,11 @@ impl Errands {
         let (folders, settings) = (folders.clone(), Settings::default());
         let (agents, searched, stamp) = (BTreeMap::new(), Vec::new(), Vec::new());
         Self { folders, program, settings, agents, problem: None, searched, stamp }
+    }
+
+    /// Whether agents that run already may dial in.
+    pub(super) fn takes_in(&self) -> bool {
+        self.settings.reverse.unwrap_or(true)
     }
 
     /// The command that is told of what nobody sees.
@@ -109,7 +115,7 @@ impl Errands {
                 enabled: agent.enabled,
                 default: self.is_default(&agent.id),
                 launch,
-                initialize: None,
+                initialize: self.settings.init_timeout(&agent.id),
             });
             self.agents.extend(agent.launch.map(|launch| (agent.id, launch)));
         }
@@ -136,7 +142,7 @@ impl Errands {
             enabled: self.settings.is_enabled(DEMO),
             default: self.is_default(DEMO),
             launch: Some("demo-agent".into()),
-            initialize: None,
+            initialize: self.settings.init_timeout(DEMO),
         }
     }
 
@@ -172,6 +178,10 @@ impl Errands {
         };
         for (name, value) in &named.0 {
             env.insert(name.into(), OsString::from(value.expose()).into());
+        }
+        if let Some(file) = self.settings.env_file(id) {
+            let variables = prompt::own_variables(file).map_err(|problem| problem.message)?;
+            env.extend(variables.given.into_iter().map(|(name, value)| (name, value.into())));
         }
         let cwd = self.folders.home.clone();
         env.insert("PWD".into(), cwd.clone().into_os_string().into());

@@ -8,7 +8,7 @@ use agentline_core::hub::api::{AgentsList, HubHealth};
 use clap::Subcommand;
 use serde::Serialize;
 
-use super::client::{Far, Link};
+use super::client::{Far, Link, Wants};
 use super::reach::{ALL, LOCAL, Route, host, hosts};
 use crate::args::{Format, Global};
 use crate::find;
@@ -151,14 +151,15 @@ struct Checked {
 fn check(name: &str, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
     let began = Instant::now();
     let mut checked = Checked { host: name.to_owned(), ..Checked::default() };
-    match Link::host(&host(name, false)?, false, PATIENCE, Some(PATIENCE))? {
+    let wants = Wants { patience: Some(PATIENCE), ..Wants::default() };
+    match Link::host(&host(name, false)?, false, PATIENCE, wants)? {
         Far::Hub(mut link) => {
             checked.hub = true;
             checked.version = link.ask(&HubHealth {})?.version;
             let agents = link.ask(&AgentsList {})?.agents;
             checked.agents = agents.into_iter().filter(|agent| agent.enabled).map(|agent| agent.id).collect();
         }
-        Far::NoHub { version, .. } => checked.version = version,
+        Far::NoHub { version, agents, .. } => (checked.version, checked.agents) = (version, agents),
     }
     checked.elapsed_ms = began.elapsed().as_millis();
     if global.format() == Format::Json {

@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 use super::start;
+use crate::output::{Sink, Stream};
 
 /// How grave it is.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -39,8 +39,8 @@ impl Log {
             Level::Error => "error",
         };
         let now = humantime::format_rfc3339_millis(SystemTime::now());
-        // A disk that is full holds up nobody.
-        let _ = writeln!(std::io::stderr(), "{now} {level} {what}");
+        // A terminal that is not read holds up nobody, nor does a disk that is full.
+        Sink::ours().write(Stream::Err, format!("{now} {level} {what}\n").as_bytes());
     }
 
     fn begin_anew(&self, file: &std::path::Path) {

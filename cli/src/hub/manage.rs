@@ -10,7 +10,7 @@ use agentline_core::hub::api::{
 use serde::Serialize;
 
 use super::Stop;
-use super::client::{Link, wait_gone};
+use super::client::{Link, Wants, wait_gone};
 use super::place::{Serving, unreachable};
 use super::reach::{Route, To};
 use crate::args::{Format, Global};
@@ -97,8 +97,9 @@ pub(crate) fn counted(count: usize, what: &str) -> String {
 /// The agents are others: a hub that runs looks at them.
 pub(crate) fn look_again() {
     let looked = find::folders().and_then(|folders| {
-        let Some(link) = Link::own(&folders)? else { return Ok(()) };
-        link.patient(Some(PATIENCE))?.ask(&AgentsList {}).map(drop)
+        let wants = Wants { patience: Some(PATIENCE), ..Wants::default() };
+        let Some(mut link) = Link::own(&folders, wants)? else { return Ok(()) };
+        link.ask(&AgentsList {}).map(drop)
     });
     // One that does not answer looks when it is asked for something.
     let _ = looked;
@@ -159,9 +160,10 @@ struct Stopped {
 }
 
 fn halt(to: &To, route: &Route, how: Stop, notes: &Notes) -> Result<Stopped, Problem> {
+    let wants = Wants { patience: Some(PATIENCE), ..Wants::default() };
     let mut link = match route {
-        Route::Own(folders) => match Link::own(folders)? {
-            Some(link) => link.patient(Some(PATIENCE))?,
+        Route::Own(folders) => match Link::own(folders, wants)? {
+            Some(link) => link,
             None => return Ok(Stopped { was_running: false, refused: false }),
         },
         Route::Socket(_) | Route::Host { .. } => to.reach(route, Some(PATIENCE))?,

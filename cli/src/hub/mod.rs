@@ -4,6 +4,7 @@
 mod call;
 mod client;
 mod errands;
+mod feed;
 mod host;
 mod log;
 mod manage;
@@ -11,8 +12,10 @@ mod notify;
 mod pipe;
 mod place;
 mod reach;
+pub(crate) mod records;
 mod run;
 mod start;
+mod worker;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -25,10 +28,13 @@ use crate::words::Problem;
 
 pub(crate) use call::Call;
 
-pub(crate) use client::{Link, Said, Stream};
+pub(crate) use client::{Close, Link, Said, Stream, Wants};
+pub(crate) use feed::{Again, Heard, follow, is_loss};
 pub(crate) use host::{HostVerb, run as hosts};
 pub(crate) use manage::{counted, look_again, yes};
+pub(crate) use place::is_absent;
 pub(crate) use reach::{Route, To};
+pub(crate) use worker::{Job, Worker};
 
 #[derive(Debug, Args)]
 pub(crate) struct Hub {
@@ -105,9 +111,13 @@ struct Run {
     /// Leave by itself after that time without work and without clients
     #[arg(long, value_name = "TIME", value_parser = duration)]
     leave_after: Option<Duration>,
-    /// Do not take in agents that run already and show themselves, as `chat --announce` does
+    /// Do not take in agents that run already and show themselves, as `chat --announce` does [default: as `reverse` of the
+    /// settings says]
     #[arg(long)]
     no_reverse: bool,
+    /// How often it looks whether its sockets are there
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s", hide = true)]
+    look_every: Duration,
     /// Started by another command: stderr is the log
     #[arg(long, hide = true)]
     detached: bool,

@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags};
 use super::client::Link;
 use super::place::Serving;
 use super::reach::{Route, To};
+use crate::find;
 use crate::output::Notes;
 use crate::prompt::usage;
 use crate::words::Problem;
@@ -27,7 +28,9 @@ pub(super) fn run(to: &To, start: bool, notes: &Notes) -> Result<ExitCode, Probl
         }
         Err(problem) => {
             let (hub, version, pid) = (0, env!("CARGO_PKG_VERSION").to_owned(), std::process::id());
-            greet(&Greeting { hub, version, pid, home: None, reason: Some(problem.message.clone()) });
+            let agents = find::look(None).map(|found| found.report.agents).unwrap_or_default();
+            let agents = agents.into_iter().filter(|agent| agent.enabled).map(|agent| agent.id).collect();
+            greet(&Greeting { hub, version, pid, home: None, reason: Some(problem.message.clone()), agents });
             Err(problem)
         }
     }
@@ -48,8 +51,8 @@ fn connect(to: &To, start: bool, notes: &Notes) -> Result<(Greeting, UnixStream)
     let hub = socket::stream(&path).map_err(|error| {
         super::place::unreachable(format!("cannot connect to {}: {error}", path.display()))
     })?;
-    let home = crate::find::home().ok().map(|home| home.to_string_lossy().into_owned());
-    Ok((Greeting { hub: 1, version, pid, home, reason: None }, hub))
+    let home = find::home().ok().map(|home| home.to_string_lossy().into_owned());
+    Ok((Greeting { hub: 1, version, pid, home, reason: None, agents: Vec::new() }, hub))
 }
 
 fn greet(greeting: &Greeting) {

@@ -82,6 +82,13 @@ pub(crate) fn lock(path: &Path, patience: std::time::Duration) -> Result<Option<
         .map_err(|error| unreachable(format!("the lock {} cannot be taken: {error}", path.display())))
 }
 
+/// Whether that is why there is no answer: nobody has started one.
+pub(crate) fn is_absent(problem: &Problem) -> bool {
+    problem.phase == Phase::Connect
+        && problem.kind == Kind::Unreachable
+        && problem.message.starts_with("no hub runs")
+}
+
 pub(crate) fn unreachable(message: impl Into<String>) -> Problem {
     Problem::new(Phase::Connect, Kind::Unreachable, message)
 }

@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agentline_core::control::client::Config;
 use agentline_core::discovery::{Folders, Host, Settings};
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 
-use super::client::{Far, Link, far_config};
+use super::client::{Far, Link, Wants};
 use super::place::unreachable;
 use super::start::{self, forbidden};
 use crate::args::duration;
+use crate::completions;
 use crate::find;
 use crate::output::{Notes, plain};
 use crate::prompt::usage;
@@ -20,7 +21,7 @@ use crate::words::Problem;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct To {
     /// The hub of another machine, or `all` [default: AGENTLINE_HOST, else this machine]
-    #[arg(long, global = true, value_name = "NAME", help_heading = "Which hub", conflicts_with = "socket")]
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Which hub", conflicts_with = "socket", add = ArgValueCandidates::new(completions::hosts))]
     host: Option<String>,
     /// Any server of the control protocol [default: AGENTLINE_SOCKET, else the hub of this user]
     #[arg(long, global = true, value_name = "PATH", help_heading = "Which hub")]
@@ -73,6 +74,12 @@ impl Route {
 }
 
 impl To {
+    /// The hub of this user, whatever the environment says of others.
+    pub(crate) fn here() -> Result<(Self, Route), Problem> {
+        let host = Some(LOCAL.to_owned());
+        Ok((Self { host, socket: None, no_start: false, host_timeout: Duration::from_secs(10) }, own()?))
+    }
+
     /// All that are meant: one, or this machine and every host of the settings.
     pub(crate) fn routes(&self) -> Result<Vec<Route>, Problem> {
         if self.name().as_deref() != Some(ALL) {
@@ -112,14 +119,18 @@ impl To {
 
     /// Connects to one that runs. `patience`: for each answer.
     pub(crate) fn reach(&self, route: &Route, patience: Option<Duration>) -> Result<Link, Problem> {
+        self.connect(route, Wants { patience, ..Wants::default() })
+    }
+
+    /// Connects to one that runs.
+    pub(crate) fn connect(&self, route: &Route, wants: Wants) -> Result<Link, Problem> {
         match route {
-            Route::Own(folders) => match Link::own(folders)? {
-                Some(link) => link.patient(patience),
-                None => Err(unreachable(format!("no hub runs in {}", folders.state.path.display()))
-                    .hint("agentline session new \"…\", or agentline hub start")),
-            },
-            Route::Socket(path) => Link::socket(path, patience),
-            Route::Host { .. } => self.far(route, false, patience),
+            Route::Own(folders) => Link::own(folders, wants)?.ok_or_else(|| {
+                unreachable(format!("no hub runs in {}", folders.state.path.display()))
+                    .hint("agentline session new \"…\", or agentline hub start")
+            }),
+            Route::Socket(path) => Link::socket(path, wants),
+            Route::Host { .. } => self.far(route, false, wants),
         }
     }
 
@@ -130,34 +141,25 @@ impl To {
         patience: Option<Duration>,
         notes: &Notes,
     ) -> Result<Link, Problem> {
-        match route {
-            Route::Own(folders) => {
-                let link = match Link::own(folders)? {
-                    Some(link) => link,
-                    None => match forbidden(self.no_start) {
-                        None => start::start(folders, notes)?,
-                        Some(why) => {
-                            return Err(unreachable(format!(
-                                "no hub runs, and none is started from here: {why}"
-                            ))
-                            .hint("agentline hub start, in a terminal of your own"));
-                        }
-                    },
-                };
-                link.patient(patience)
-            }
-            Route::Socket(path) => Link::socket(path, patience),
-            Route::Host { .. } => self.far(route, !self.no_start, patience),
-        }
+        let wants = Wants { patience, ..Wants::default() };
+        let link = match route {
+            Route::Own(folders) => match (Link::own(folders, wants)?, forbidden(self.no_start)) {
+                (Some(link), _) => link,
+                (None, None) => start::start(folders, wants, notes)?,
+                (None, Some(why)) => {
+                    let message = format!("no hub runs, and none is started from here: {why}");
+                    return Err(unreachable(message).hint("agentline hub start, in a terminal of your own"));
+                }
+            },
+            Route::Socket(path) => Link::socket(path, wants)?,
+            Route::Host { .. } => self.far(route, !self.no_start, wants)?,
+        };
+        link.tell_version(notes);
+        Ok(link)
     }
 
-    /// A client of another machine's hub.
-    pub(super) fn far_config(&self, route: &Route, starts: bool) -> Result<Config, Problem> {
-        far_config(route, starts, self.host_timeout)
-    }
-
-    fn far(&self, route: &Route, starts: bool, patience: Option<Duration>) -> Result<Link, Problem> {
-        match Link::host(route, starts, self.host_timeout, patience)? {
+    fn far(&self, route: &Route, starts: bool, wants: Wants) -> Result<Link, Problem> {
+        match Link::host(route, starts, self.host_timeout, wants)? {
             Far::Hub(link) => Ok(link),
             Far::NoHub { reason, .. } => {
                 let name = route.name();

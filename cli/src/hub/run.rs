@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use agentline_core::acp::session::Implementation;
 use agentline_core::control::{Answer, Client, client, server};
@@ -12,7 +12,7 @@ use agentline_core::hub::api::{Health, HubHealth, Method};
 use agentline_core::hub::{Command, Config, Errand, Event, Hub, Stored};
 use agentline_core::session::Noted;
 use agentline_core::{Address, Tag};
-use agentline_os::{Lock, file};
+use agentline_os::Lock;
 use agentline_smol::{Events, Handle};
 use serde::Serialize;
 use smol::Timer;
@@ -23,10 +23,11 @@ use super::errands::Errands;
 use super::log::{Level, Log};
 use super::notify::Messenger;
 use super::place::{self, Serving};
+use super::records;
 use crate::args::{Format, Global};
 use crate::find;
 use crate::guard;
-use crate::output::{self, In, Notes, object, plain};
+use crate::output::{self, In, Notes, Sink, object, plain};
 use crate::signals::{Ask, Signals};
 use crate::words::{Kind, Phase, Problem};
 
@@ -40,12 +41,11 @@ pub(super) fn run(args: &Run, global: Global, notes: &Notes) -> Result<ExitCode,
     let signals = Signals::catch().map_err(|error| internal(&error))?;
     guard::arm(notes);
     let log = Log::new(args.detached.then(|| folders.hub_log()));
+    agentline_os::files::raise();
     let mut errands = Errands::new(&folders);
-    let reverse = (!args.no_reverse).then(|| folders.reverse_socket());
-    let config = Config {
-        reverse: reverse.clone().map(Address),
-        ..config(&folders, &mut errands, &log, !args.detached)
-    };
+    let config = config(&folders, &mut errands, &log, !args.detached);
+    let reverse = (!args.no_reverse && errands.takes_in()).then(|| folders.reverse_socket());
+    let config = Config { reverse: reverse.clone().map(Address), ..config };
     let (events, driver) = agentline_smol::spawn::<Hub>(config).map_err(|error| internal(&error))?;
     signals
         .on_each(events.handle(), |hub: &mut Handle<Hub>, _: Ask| {
@@ -57,16 +57,20 @@ pub(super) fn run(args: &Run, global: Global, notes: &Notes) -> Result<ExitCode,
         .map_err(|error| internal(&error))?;
     let after = args.leave_after.or(args.detached.then_some(LEAVES));
     let leaving = leave(folders.clone(), after, events.handle());
+    let found = stay_found(folders.clone(), reverse.clone(), args.look_every, events.handle());
     let messenger = Messenger::new();
     let detached = args.detached;
-    let mut hub = Process { folders, reverse, log, global, notes, errands, messenger, detached };
+    let serves = false;
+    let mut hub = Process { folders, reverse, log, global, notes, errands, messenger, detached, serves };
     let rest = async {
-        or(driver, leaving).await;
+        or(driver, or(leaving, found)).await;
         // The last events are still to be taken.
         std::future::pending().await
     };
     let served = smol::block_on(or(hub.serve(events), rest));
     Serving::remove(&hub.folders);
+    // What the log says last; a terminal that is not read is not waited for.
+    Sink::ours().settle(Some(Instant::now() + MOMENT));
     served
 }
 
@@ -89,21 +93,10 @@ fn config(folders: &Folders, errands: &mut Errands, log: &Log, eager: bool) -> C
 
 /// Reads what an earlier hub has left. What is damaged is put aside.
 fn stored(folders: &Folders, log: &Log) -> Stored {
-    let mut stored = Stored::default();
-    for folder in Stored::FOLDERS {
-        let path = folders.state.path.join(folder);
-        let mut names: Vec<_> =
-            fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
-        names.sort();
-        for name in names.iter().filter_map(|name| name.to_str()).filter(|name| name.ends_with(".json")) {
-            let at = path.join(name);
-            let Ok(bytes) = file::read(&at, RECORD) else { continue };
-            if stored.read(folder, name, &bytes) {
-                log.say(Level::Warn, format_args!("a damaged file is put aside: {folder}/{name}.bad"));
-                let _ = fs::rename(&at, path.join(format!("{name}.bad")));
-            }
-        }
-    }
+    let stored = records::read(folders, |folder, name| {
+        log.say(Level::Warn, format_args!("a damaged file is put aside: {name}.bad"));
+        let _ = fs::rename(folder.join(name), folder.join(format!("{name}.bad")));
+    });
     log.say(
         Level::Info,
         format_args!("{} sessions are stored, {} prompts", stored.records.len(), stored.prompts.len()),
@@ -122,12 +115,18 @@ struct Process<'a> {
     errands: Errands,
     messenger: Messenger,
     detached: bool,
+    /// It serves, and that was told.
+    serves: bool,
 }
 
 impl Process<'_> {
     async fn serve(&mut self, mut events: Events<Hub>) -> Result<ExitCode, Problem> {
         while let Some(event) = events.next().await {
             match event {
+                Event::Listening if self.serves => {
+                    self.log.say(Level::Warn, "a socket was removed, and is bound again");
+                    self.write_place();
+                }
                 Event::Listening => self.listening(),
                 Event::Errand(tag, errand) => {
                     if matches!(errand, Errand::Who(_))
@@ -164,13 +163,15 @@ impl Process<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn listening(&self) {
+    /// Lets everybody know where it serves.
+    fn write_place(&mut self) -> Serving {
+        self.serves = true;
         let control = self.folders.control_socket();
         let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let serving = Serving {
             host: place::host(),
             pid: std::process::id(),
-            control: control.clone(),
+            control,
             reverse: self.reverse.clone(),
             version: VERSION.into(),
             started_at: now.replace('Z', "+00:00"),
@@ -178,6 +179,12 @@ impl Process<'_> {
         if let Err(errno) = serving.write(&self.folders) {
             self.log.say(Level::Error, format_args!("hub.json cannot be written: {errno}"));
         }
+        serving
+    }
+
+    fn listening(&mut self) {
+        let serving = self.write_place();
+        let control = serving.control.clone();
         self.log.say(Level::Info, format_args!("{VERSION} serves, pid {}", serving.pid));
         if self.global.format() == Format::Json {
             #[derive(Serialize)]
@@ -197,6 +204,23 @@ impl Process<'_> {
                 control.display()
             ));
         }
+    }
+}
+
+/// Sees to it that the hub can be found: sockets whose names somebody has removed, as at a logout, are bound again. Never
+/// ends.
+async fn stay_found(folders: Folders, reverse: Option<PathBuf>, every: Duration, hub: Handle<Hub>) {
+    let sockets: Vec<PathBuf> = [folders.control_socket()].into_iter().chain(reverse).collect();
+    // One that another program had from the start is its own.
+    let mut ours: Vec<bool> = Vec::new();
+    loop {
+        Timer::after(every).await;
+        let is_there: Vec<bool> = sockets.iter().map(|path| path.exists()).collect();
+        let is_gone = |at: usize| ours.get(at) == Some(&true) && !is_there[at];
+        if (0..sockets.len()).any(is_gone) && place::own(&folders).is_ok() {
+            let _ = hub.command(Command::Listen);
+        }
+        ours = is_there;
     }
 }
 
@@ -256,13 +280,13 @@ fn internal(error: &std::io::Error) -> Problem {
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// For what is said last.
+const MOMENT: Duration = Duration::from_secs(1);
 /// Whoever only looks whether the lock is taken has it for a moment.
 const GLANCE: Duration = Duration::from_secs(1);
 /// A hub that another command started leaves after so long without work.
 const LEAVES: Duration = Duration::from_secs(3600);
 /// How often it looks whether there is work, in that time.
 const LOOKS: u32 = 6;
-/// Bytes of a record.
-const RECORD: usize = 16 << 20;
 /// The exit code of a hub that was told twice to stop.
 const HASTY: i32 = 143;

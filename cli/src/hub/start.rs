@@ -12,7 +12,7 @@ use agentline_core::discovery::Folders;
 use agentline_core::subagent::env::is_marker;
 use agentline_os::{detached, guardian};
 
-use super::client::Link;
+use super::client::{Link, Wants};
 use super::place::{self, lock, unreachable};
 use crate::output::{In, Notes, plain};
 use crate::plan::{INSIDE, ourselves};
@@ -35,18 +35,18 @@ pub(crate) fn forbidden(no_start: bool) -> Option<String> {
 }
 
 /// Starts the hub of these folders, unless somebody else was faster.
-pub(crate) fn start(folders: &Folders, notes: &Notes) -> Result<Link, Problem> {
+pub(crate) fn start(folders: &Folders, wants: Wants, notes: &Notes) -> Result<Link, Problem> {
     place::own(folders)?;
     let Some(_starting) = lock(&folders.start_lock(), PATIENCE)? else {
         return Err(unreachable("somebody else has been starting or stopping the hub for 10 s")
             .hint("agentline hub status"));
     };
-    if let Some(link) = Link::own(folders)? {
+    if let Some(link) = Link::own(folders, wants)? {
         return Ok(link);
     }
     let log = folders.hub_log();
     let mut hub = launch(&log).map_err(|error| unreachable(format!("the hub cannot be started: {error}")))?;
-    let link = ready(&mut hub, folders, &log)?;
+    let link = ready(&mut hub, folders, wants, &log)?;
     let dim = notes.paint().dim;
     notes.line(&format!("{} hub started (pid {}; agentline hub stop)", In(dim, "◦"), hub.id()));
     Ok(link)
@@ -58,10 +58,10 @@ fn launch(log: &Path) -> io::Result<Child> {
 }
 
 /// Waits until the hub answers, has ended, or took too long.
-fn ready(hub: &mut Child, folders: &Folders, log: &Path) -> Result<Link, Problem> {
+fn ready(hub: &mut Child, folders: &Folders, wants: Wants, log: &Path) -> Result<Link, Problem> {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
-        if let Some(link) = Link::own(folders)? {
+        if let Some(link) = Link::own(folders, wants)? {
             return Ok(link);
         }
         if let Ok(Some(_)) = hub.try_wait() {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use super::filter::styled;
-use super::notes::Notes;
+use super::notes::{Notes, columns, is_clever};
 use super::page::Page;
 use super::paint::end_of;
 use super::sink::{Sink, Stream};
@@ -15,12 +15,20 @@ use super::sink::{Sink, Stream};
 pub(crate) struct Out {
     gathered: Vec<u8>,
     page: Option<Arc<Page>>,
+    /// What stands in the last row of a terminal, where no word is to be broken at its end.
+    row: Option<Vec<u8>>,
 }
 
 impl Out {
     /// Goes where the notes go, if that is not to stderr.
     pub(crate) fn beside(notes: &Notes) -> Self {
         Self { page: notes.page().cloned(), ..Self::default() }
+    }
+
+    /// The same, and a terminal breaks no word where its rows end.
+    pub(crate) fn in_rows(notes: &Notes) -> Self {
+        let row = (io::stdout().is_terminal() && is_clever()).then(Vec::new);
+        Self { row, ..Self::beside(notes) }
     }
 
     pub(crate) fn write(&mut self, text: &str) {
@@ -53,10 +61,14 @@ impl Out {
             let shown = styled(&String::from_utf8_lossy(&self.gathered)).into_owned();
             self.gathered = shown.into();
         }
-        match &self.page {
+        match (&self.page, &mut self.row) {
             _ if self.gathered.is_empty() => {}
-            Some(page) => page.answer(&self.gathered),
-            None => write(sink, Stream::Out, &self.gathered),
+            (Some(page), _) => page.answer(&self.gathered),
+            (None, Some(row)) => {
+                let shown = continued(row, &self.gathered, columns(io::stdout()).unwrap_or(80));
+                write(sink, Stream::Out, &shown);
+            }
+            (None, None) => write(sink, Stream::Out, &self.gathered),
         }
         self.gathered.clear();
         self.gathered.shrink_to(ENOUGH);
@@ -83,6 +95,24 @@ pub(super) fn whole_lines(gathered: &mut Vec<u8>, columns: usize) -> Option<Stri
     }
     *gathered = rest.as_bytes().to_vec();
     (!lines.is_empty()).then_some(lines)
+}
+
+/// What to write behind what stands in a row, which is the rest of it from here on. The word that a row is too short
+/// for moves to the next one, with the part of it that is there already.
+fn continued(row: &mut Vec<u8>, text: &[u8], columns: usize) -> Vec<u8> {
+    let again = if row.is_empty() { "" } else { "\r\x1b[K" };
+    row.extend_from_slice(text);
+    match whole_lines(row, columns) {
+        Some(lines) => [again.as_bytes(), lines.as_bytes(), row].concat(),
+        None => text.to_vec(),
+    }
+}
+
+/// A text in rows of a screen, each of whole words.
+pub(crate) fn in_rows(text: &str, columns: usize) -> String {
+    let mut rest = text.as_bytes().to_vec();
+    let lines = whole_lines(&mut rest, columns).unwrap_or_default();
+    lines + &String::from_utf8_lossy(&rest)
 }
 
 /// A text that is wider than the screen, in two: at a blank where there is one.
@@ -146,6 +176,18 @@ mod tests {
         let shown = ["one two\nthree\n", "four five\n", "six\nseveneight\nninetenele\n", "ven\n"];
         assert_eq!(rows(&pieces, 10), shown);
         assert_eq!(rows(&["0123456789 \n    0123456789\n"], 10), ["0123456789 \n    012345\n6789\n"]);
+    }
+
+    #[test]
+    fn a_word_that_does_not_fit_moves_to_the_next_row_with_what_is_there_of_it() {
+        let mut screen = vt100::Parser::new(5, 10, 0);
+        let mut row = Vec::new();
+        for piece in ["one two thr", "ee fo", "ur", " five\nsi", "x"] {
+            let shown = continued(&mut row, piece.as_bytes(), 10);
+            screen.process(String::from_utf8_lossy(&shown).replace('\n', "\r\n").as_bytes());
+        }
+        assert_eq!(screen.screen().contents(), "one two\nthree four\nfive\nsix");
+        assert_eq!(in_rows("one two three four\nfive", 10), "one two\nthree four\nfive");
     }
 
     quickcheck! {

@@ -61,7 +61,8 @@ struct State {
     held: bool,
     /// A cancelled turn is waited for: its end must be heard, whoever reads.
     pressed: bool,
-    news: Option<Box<dyn FnMut(News) + Send>>,
+    /// Those who produce the words, until they want to hear no more.
+    news: Vec<Box<dyn FnMut(News) -> bool + Send>>,
 }
 
 /// What one thread writes.
@@ -146,9 +147,13 @@ impl Sink {
         self.0.lock().failed[stream as usize].map(Into::into)
     }
 
-    /// Who is told from here on.
-    pub(crate) fn watch(&self, news: impl FnMut(News) + Send + 'static) {
-        self.0.lock().news = Some(Box::new(news));
+    /// Who is told as well from here on, as long as that is `true`.
+    pub(crate) fn watch(&self, mut news: impl FnMut(News) -> bool + Send + 'static) {
+        let mut state = self.0.lock();
+        // Whoever comes when there is no room is to wait like the others.
+        if !state.held || news(News::Full) {
+            state.news.push(Box::new(news));
+        }
     }
 
     /// Whether whoever produces the words has to stop: asked for after each batch of them.
@@ -290,9 +295,7 @@ impl State {
     }
 
     fn tell(&mut self, news: News) {
-        if let Some(on) = &mut self.news {
-            on(news);
-        }
+        self.news.retain_mut(|on| on(news));
     }
 }
 
@@ -335,7 +338,7 @@ mod tests {
         let (err, to_err) = io::pipe().unwrap();
         let sink = Sink::new(to_out, to_err);
         let (tell, told) = channel();
-        sink.watch(move |news| tell.send(news).unwrap());
+        sink.watch(move |news| tell.send(news).is_ok());
         (sink, [out, err], told)
     }
 
@@ -353,6 +356,24 @@ mod tests {
         assert!(all.iter().all(|byte| *byte == b'x'));
         assert_eq!(told.recv(), Ok(News::Room));
         assert_eq!(sink.settle(None), Settled::Written);
+    }
+
+    #[test]
+    fn everybody_who_speaks_is_told_until_they_want_no_more() {
+        let (sink, [mut out, _err], told) = sink();
+        let (tell, other) = channel();
+        sink.watch(move |news| tell.send(news).is_ok());
+        sink.write(Stream::Out, &[b'x'; 1 << 20]);
+        sink.balance();
+        assert_eq!((told.recv(), other.recv()), (Ok(News::Full), Ok(News::Full)));
+        let (tell, late) = channel();
+        sink.watch(move |news| tell.send(news).is_ok());
+        assert_eq!(late.recv(), Ok(News::Full));
+        drop(other);
+        out.read_exact(&mut vec![0; 1 << 20]).unwrap();
+        assert_eq!((told.recv(), late.recv()), (Ok(News::Room), Ok(News::Room)));
+        assert_eq!(sink.settle(None), Settled::Written);
+        assert_eq!(sink.0.lock().news.len(), 2);
     }
 
     #[test]

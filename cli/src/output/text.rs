@@ -16,10 +16,11 @@ use super::beside::{self, Beside};
 use super::filter::{plain, printable};
 use super::foreign::Foreign;
 use super::kept::plan_entries;
+use super::lines::{self, fold};
 use super::notes::Notes;
 use super::out::Out;
-use super::paint::{In, Paint, fit, pad, span, width};
-use super::tools::{Ended, Tools};
+use super::paint::{In, Paint, fit, span};
+use super::tools::Tools;
 use super::{Screen, Start};
 use crate::consent::Row;
 use crate::failure::Advice;
@@ -240,19 +241,8 @@ impl Text {
             self.end_line();
         }
         let ended = self.tools.ended(&id);
-        // That it was refused was said.
-        if let Some(Ended { label, failed, why, took, .. }) = ended.filter(|it| !(it.failed && it.refused)) {
-            let mark = if failed { In(self.paint().bad, "✗") } else { In(self.paint().good, "✓") };
-            let columns = self.notes.columns().saturating_sub(14).max(20);
-            let label = pad(&fit(&label, columns), columns.min(LABEL));
-            let took = if took >= WORTH_SAYING { span(took) } else { String::new() };
-            let line = format!("  {mark} {label}  {}", In(self.paint().dim, took));
-            self.note(line.trim_end());
-            if let Some(why) = why.filter(|_| failed) {
-                let line = format!("    {}", plain(&why));
-                self.note(&In(self.paint().dim, fit(&line, self.notes.columns())).to_string());
-            }
-        }
+        let lines: Vec<String> = ended.iter().flat_map(|ended| lines::tool(ended, &self.notes)).collect();
+        lines.iter().for_each(|line| self.note(line));
         let busy = self.tools.newest().unwrap_or_else(|| "waiting for the agent".into());
         self.busy(&busy);
     }
@@ -264,11 +254,7 @@ impl Text {
             return;
         }
         self.end_line();
-        let columns = self.notes.columns().saturating_sub(1);
-        let room = columns.saturating_sub(10).max(20);
-        let numbered =
-            entries.iter().enumerate().map(|(at, entry)| fit(&format!("{} {entry}", at + 1), room).into());
-        let line = fold("  plan   ", numbered, "  ", columns);
+        let line = lines::plan(&entries, self.notes.columns());
         self.note(&line);
         self.plan = entries;
     }
@@ -281,11 +267,11 @@ impl Text {
         });
         let paint = self.paint();
         let what = match (decision.decision, kind.map(|kind| kind.as_str())) {
-            (Verdict::Allowed, Some("allow_always")) => In(paint.good, "✓ allowed for good"),
-            (Verdict::Allowed, _) => In(paint.good, "✓ allowed once"),
-            (Verdict::Rejected, Some("reject_always")) => In(paint.bad, "✗ rejected for good"),
-            (Verdict::Rejected, _) => In(paint.bad, "✗ rejected"),
-            (Verdict::Cancelled, _) => In(paint.bad, "✗ not answered"),
+            (Verdict::Cancelled, _) => In(paint.bad, "✗ not answered").to_string(),
+            (Verdict::Allowed, Some("allow_always")) => lines::chosen(Some("allow_always"), paint),
+            (Verdict::Allowed, _) => lines::chosen(Some("allow_once"), paint),
+            (Verdict::Rejected, Some("reject_always")) => lines::chosen(Some("reject_always"), paint),
+            (Verdict::Rejected, _) => lines::chosen(Some("reject_once"), paint),
         };
         let title = match (&decision.title, self.tools.get(&decision.tool_call_id)) {
             (_, Some(call)) => super::label(call),
@@ -441,19 +427,15 @@ impl Screen for Text {
         self.tools = Tools::default();
         self.questions = 0;
         self.plan.clear();
-        let dim = self.paint().dim;
         let (mark, from) = match line.from {
-            Source::Outside(_) => ("»", In(dim, " (from outside)").to_string()),
-            Source::Hub(_) => ("»", In(dim, " (from the hub)").to_string()),
+            Source::Outside(_) => ("»", " (from outside)"),
+            Source::Hub(_) => ("»", " (from the hub)"),
             // It was seen when it was typed, and may be far above by now, or was never left on the screen.
-            Source::Keyboard if line.waited || self.notes.page().is_some() => ("›", String::new()),
+            Source::Keyboard if line.waited || self.notes.page().is_some() => ("›", ""),
             Source::Keyboard => return self.busy("waiting for the agent"),
         };
-        let mut words: Vec<String> = line.text.lines().map(|line| plain(line).into_owned()).collect();
-        if let Some(first) = words.first_mut() {
-            *first = format!("{} {first}{from}", In(self.paint().strong, mark));
-        }
-        self.note(&words.join("\n  "));
+        let words = lines::prompt(mark, &line.text, from, self.paint());
+        self.note(&words);
         self.busy("waiting for the agent");
     }
 
@@ -533,21 +515,7 @@ pub(crate) fn ran_unasked(count: usize) -> String {
     format!("ran {count} tool{} without asking", if count == 1 { "" } else { "s" })
 }
 
-/// The parts on one line where they fit, else one below the other.
-fn fold(head: &str, parts: impl IntoIterator<Item = String>, between: &str, columns: usize) -> String {
-    let parts: Vec<String> = parts.into_iter().collect();
-    let line = format!("{head}{}", parts.join(between));
-    if width(&line) < columns {
-        return line;
-    }
-    format!("{head}{}", parts.join(&format!("\n{:1$}", "", width(head))))
-}
-
 /// Bytes of standard error that are kept until the handshake is done.
 const KEPT: usize = 4096;
 /// Tools without an end that are named.
 const UNENDED: usize = 3;
-/// Columns of a tool's label, unless it needs more.
-const LABEL: usize = 46;
-/// A shorter time is not worth a word.
-const WORTH_SAYING: Duration = Duration::from_millis(50);

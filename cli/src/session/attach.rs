@@ -1,25 +1,25 @@
-//! `session attach`: a session in this terminal for a while, as tmux has it.
+//! `session attach`: a session in this terminal for a while, as tmux has it. It is typed into as into a chat.
 
-use std::collections::VecDeque;
-use std::io::{self, BufRead};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::mpsc::{Sender, channel};
-use std::thread;
 
-use agentline_core::acp::PermissionOption;
 use agentline_core::hub::api::{
-    ApprovalBrief, ApprovalRespond, Class, Dispatched, Drop, Frame, Happening, Method, SessionQueue,
-    SessionSend, SessionStop, SessionWatch,
+    ApprovalBrief, Dispatched, Drop, Frame, Happening, Method, QueueView, Responded, SessionQueue,
+    SessionSend, SessionStop, SessionWatch, Started,
 };
 use serde::de::DeserializeOwned;
 
+use super::screen::Whose;
 use super::watch::Show;
-use super::{At, Desk, SHORT};
-use crate::approval::{body, choices, chosen};
+use super::{At, Desk, said};
+use crate::approval::{asked, question, respond};
 use crate::args::Format;
-use crate::ask::{keyed, meant};
-use crate::hub::{Link, Route, Said};
-use crate::output::{In, plain};
+use crate::ask::{Answer, Asked};
+use crate::chat::{Keyboard, Typed};
+use crate::hub::{self, Again, Heard, Job, Said, Worker};
+use crate::output::{In, Sink, is_clever, lines, plain};
 use crate::prompt::usage;
 use crate::signals::{self, Ask};
 use crate::words::Problem;
@@ -36,40 +36,80 @@ pub(super) fn run(desk: &Desk<'_>, id: Option<&str>) -> Result<ExitCode, Problem
 pub(super) fn join(desk: &Desk<'_>, at: At) -> Result<ExitCode, Problem> {
     let At { link, id } = at;
     let route = link.route.clone();
-    drop(link);
+    let (tell, told) = channel();
+    let signal = |tell: &mut Sender<News>, ask| drop(tell.send(News::Signal(ask)));
+    signals::on_each(tell.clone(), signal).map_err(|error| usage(error.to_string()))?;
     let watch =
         SessionWatch { session_id: id.clone(), tail: TAIL, attended: true, ..SessionWatch::default() };
-    let mut stream = desk.to.reach(&route, None)?.stream(&watch)?;
-    let (tell, told) = channel();
-    signals::on_each(tell.clone(), |tell: &mut Sender<News>, ask| {
-        let _ = tell.send(News::Signal(ask));
-    })
-    .map_err(|error| usage(error.to_string()))?;
-    let typed = tell.clone();
-    thread::spawn(move || {
-        for line in io::stdin().lock().lines() {
-            let Ok(line) = line else { break };
-            if typed.send(News::Line(line)).is_err() {
-                return;
-            }
-        }
-        let _ = typed.send(News::Left);
-    });
-    thread::spawn(move || {
-        loop {
-            let said = stream.next();
-            let is_last = matches!(said, Ok(Said::End(_)) | Err(_));
-            if tell.send(News::Said(Box::new(said))).is_err() || is_last {
-                return;
-            }
-        }
-    });
-    let show = Show::new(desk, false, route.host().map(str::to_owned));
-    let mut room =
-        Room { desk, route, id, show, asked: VecDeque::new(), ours: Vec::new(), runs: false, pressed: false };
+    let hear = tell.clone();
+    let hears = move |heard| hear.send(News::Heard(Box::new(heard))).is_ok();
+    hub::follow((desk.to, &route), Some(link), watch, Again::of(1), hears);
+
+    // Nothing is typed into a session that is not there: its present state comes first.
+    let mut first = VecDeque::new();
     loop {
-        let news = told.recv().unwrap_or(News::Left);
+        let news = told.recv().unwrap_or(News::Signal(Ask::HangUp));
+        match news {
+            News::Heard(heard) => match *heard {
+                Heard::Over(problem) => return Err(problem),
+                heard @ (Heard::Said(_) | Heard::Lost(_)) => {
+                    let is_synced = matches!(&heard, Heard::Said(Said::Frame(frame, _)) if is_synced(frame));
+                    let is_over = matches!(&heard, Heard::Said(Said::End(_)));
+                    first.push_back(News::Heard(Box::new(heard)));
+                    if is_synced || is_over {
+                        break;
+                    }
+                }
+            },
+            News::Signal(ask) => return Ok(ExitCode::from(ask.exit_code())),
+            News::Typed(_) | News::Done(_) => {}
+        }
+    }
+
+    let edits =
+        is_clever() && io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
+    let (keyboard, notes) = match edits.then(|| Keyboard::keys(desk.notes, None)) {
+        Some(Ok(both)) => both,
+        Some(Err(_)) | None => (Keyboard::lines(desk.notes), desk.notes.clone()),
+    };
+    // Whoever leaves says no to nothing.
+    keyboard.desk.leave_open();
+    let desk = Desk { to: desk.to, global: desk.global, notes: &notes };
+    let types = tell.clone();
+    keyboard
+        .read(move |typed| drop(types.send(News::Typed(typed))))
+        .map_err(|error| usage(error.to_string()))?;
+    let done = |tell: &Sender<News>| {
+        let tell = tell.clone();
+        move |done| tell.send(News::Done(done)).is_ok()
+    };
+    let show = Show::new(&desk, Whose::Theirs, route.host().map(str::to_owned));
+    let mut room = Room {
+        // What is said keeps its order; whatever is to stop it does not wait behind it.
+        says: Worker::new(desk.to, &route, done(&tell)),
+        acts: Worker::new(desk.to, &route, done(&tell)),
+        typing: keyboard.desk.clone(),
+        desk: &desk,
+        handle: route.handle(&id),
+        id,
+        show,
+        asked: BTreeMap::new(),
+        ours: Vec::new(),
+        echoed: VecDeque::new(),
+        runs: false,
+        said: false,
+        saying: VecDeque::new(),
+        pressed: false,
+    };
+    loop {
+        let news = match first.pop_front() {
+            Some(news) => news,
+            None => told.recv().unwrap_or(News::Signal(Ask::HangUp)),
+        };
         if let Some(code) = room.hear(news)? {
+            drop(room);
+            // The terminal is given back when all is on it.
+            drop(keyboard);
             return Ok(ExitCode::from(code));
         }
         // An error means that nobody sees it: then there is nobody to go on for.
@@ -79,25 +119,49 @@ pub(super) fn join(desk: &Desk<'_>, at: At) -> Result<ExitCode, Problem> {
     }
 }
 
+fn is_synced(frame: &Frame) -> bool {
+    matches!(frame.what, Happening::Synced(_))
+}
+
 enum News {
-    Line(String),
-    Said(Box<Result<Said, Problem>>),
+    Typed(Typed<String>),
+    Heard(Box<Heard>),
+    Done(Done),
     Signal(Ask),
-    /// There is nothing more to read.
-    Left,
+}
+
+/// What came of something that was asked of the hub.
+enum Done {
+    Said(Box<Started>),
+    Answered(Box<Responded>),
+    TakenBack,
+    Cancelling,
+    Queue(QueueView),
+    /// It was refused; the question that it was about.
+    Refused(Option<String>, Problem),
 }
 
 /// A session and whoever sits before it.
 struct Room<'a> {
     desk: &'a Desk<'a>,
-    route: Route,
+    typing: std::sync::Arc<crate::chat::Desk<String>>,
+    says: Worker<Done>,
+    acts: Worker<Done>,
     id: String,
+    /// The id, as it is typed here.
+    handle: String,
     show: Show<'a>,
-    /// Questions that are open, oldest first.
-    asked: VecDeque<ApprovalBrief>,
+    /// Questions that are open.
+    asked: BTreeMap<String, ApprovalBrief>,
     /// Prompts of ours that wait.
     ours: Vec<u64>,
+    /// What was typed where the terminal itself has shown it.
+    echoed: VecDeque<String>,
     runs: bool,
+    /// Something was said, and nothing has come of it.
+    said: bool,
+    /// What the hub has not answered yet.
+    saying: VecDeque<String>,
     /// Ctrl-C came, and nothing has ended since.
     pressed: bool,
 }
@@ -106,73 +170,115 @@ impl Room<'_> {
     /// What follows from that. The exit code, if it was the end.
     fn hear(&mut self, news: News) -> Result<Option<u8>, Problem> {
         match news {
-            News::Said(said) => match *said {
-                Ok(Said::Frame(frame, data)) => {
-                    self.show.frame(&frame, &data);
-                    self.keep(&frame);
-                }
-                Ok(Said::Other(_)) => {}
-                Ok(Said::End(reason)) => {
-                    self.show.end();
-                    self.note(&format!("◦ the session is over: {}", plain(&reason)));
-                    return Ok(Some(if reason == "hub_stopping" { 4 } else { 0 }));
-                }
-                Err(problem) => {
-                    self.show.end();
-                    return Err(problem);
-                }
-            },
-            News::Line(line) => return self.line(line.trim()),
-            News::Signal(Ask::Interrupt) if self.runs && !self.pressed => self.cancel(),
-            News::Signal(Ask::Interrupt) => return Ok(Some(self.left(0))),
-            News::Signal(Ask::Terminate) => return Ok(Some(self.left(143))),
-            News::Signal(Ask::HangUp) => return Ok(Some(self.left(129))),
-            News::Left => return Ok(Some(self.left(0))),
+            News::Heard(heard) => return self.heard(*heard),
+            News::Done(done) => self.done(done),
+            News::Typed(typed) => return Ok(self.typed(typed)),
+            News::Signal(Ask::Interrupt) => return Ok(self.interrupt()),
+            News::Signal(ask) => return Ok(Some(self.left(ask.exit_code()))),
         }
         Ok(None)
+    }
+
+    fn heard(&mut self, heard: Heard) -> Result<Option<u8>, Problem> {
+        match heard {
+            Heard::Said(Said::Frame(frame, data)) => {
+                if !self.is_echo(&frame.what) {
+                    self.show.frame(&frame, &data);
+                }
+                self.keep(&frame);
+            }
+            Heard::Said(Said::Other(_)) => {}
+            Heard::Said(Said::End(reason)) => {
+                self.show.end();
+                self.note(&format!("◦ over: {}", said::over(&reason)));
+                return Ok(Some(if hub::is_loss(&reason) { 4 } else { 0 }));
+            }
+            Heard::Lost(problem) => {
+                self.show.end();
+                self.note(&format!("! {}; it is tried again", plain(&problem.message)));
+            }
+            Heard::Over(problem) => {
+                self.show.end();
+                return Err(problem);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether it is a prompt that stands on the screen already, where it was typed.
+    fn is_echo(&mut self, what: &Happening) -> bool {
+        if let Happening::UserMessage(message) = what
+            && self.echoed.front().is_some_and(|typed| *typed == message.text)
+        {
+            self.echoed.pop_front();
+            return true;
+        }
+        false
     }
 
     fn keep(&mut self, frame: &Frame) {
         let what = &frame.what;
         if let Happening::SessionBrief(brief) = what {
-            self.runs = brief.current_turn.is_some() || super::row::is_busy(brief);
-        } else if let Happening::ToolCallPending(pending) = what {
-            self.ask(pending.approval.clone());
-        } else if let Happening::AskForm(ask) = what {
-            self.ask(ask.approval.clone());
+            let runs = brief.current_turn.is_some() || super::row::is_busy(brief);
+            if runs {
+                self.typing.begun(false);
+            } else if self.runs || !self.said {
+                self.typing.rest();
+            }
+            self.runs = runs;
+        } else if let Some(asked) = asked(what) {
+            self.ask(asked);
         } else if let Happening::Resolved(resolved) = what {
-            self.asked.retain(|asked| asked.approval_id != resolved.approval_id);
+            self.asked.remove(&resolved.approval_id);
+            self.typing.decided(&resolved.approval_id);
+        } else if let Happening::QueuedAt(queued) = what {
+            // It may be told before it is answered.
+            if self.saying.contains(&queued.text) {
+                self.queued(frame.turn);
+            }
         } else if let Happening::UserMessage(_) = what {
             self.ours.retain(|turn| Some(*turn) != frame.turn);
         } else if let Happening::RunComplete(_) = what {
-            self.pressed = false;
-            self.asked.clear();
+            (self.pressed, self.said) = (false, false);
+            self.typing.rest();
         }
     }
 
-    fn ask(&mut self, approval: ApprovalBrief) {
-        if self.asked.iter().all(|asked| asked.approval_id != approval.approval_id) {
-            for line in choices(&approval, self.desk.notes) {
-                self.desk.notes.line(&line);
-            }
-            self.asked.push_back(approval);
+    fn ask(&mut self, asked: ApprovalBrief) {
+        let id = asked.approval_id.clone();
+        if self.asked.contains_key(&id) {
+            return;
         }
+        let question = question(&asked, &id);
+        self.asked.insert(id.clone(), asked);
+        // An error comes again with what is shown next.
+        let _ = self.show.flush(true);
+        // Nobody types any more: it stays open for others.
+        let _ = self.typing.ask(Asked { key: id, question });
     }
 
-    fn line(&mut self, line: &str) -> Result<Option<u8>, Problem> {
-        match line {
-            "" => {}
-            "/quit" | "/q" => return Ok(Some(self.left(0))),
+    fn typed(&mut self, typed: Typed<String>) -> Option<u8> {
+        match typed {
+            Typed::Line(line) => return self.line(&line),
+            Typed::Answer(id, answer) => self.answer(&id, answer),
+            Typed::Interrupt => return self.interrupt(),
+            Typed::End | Typed::TooLong => return Some(self.left(0)),
+            Typed::HangUp => return Some(self.left(Ask::HangUp.exit_code())),
+            Typed::Suspend => {}
+        }
+        None
+    }
+
+    fn line(&mut self, line: &str) -> Option<u8> {
+        match line.trim() {
+            "/quit" | "/q" | "/exit" => return Some(self.left(0)),
             "/cancel" => self.cancel(),
             "/queue" => self.queue(),
             "/help" => self.note("◦ a line is a prompt · /cancel · /queue · /quit, or Ctrl-D"),
-            _ if line.starts_with('/') && self.is_command(line) => {}
-            _ => match self.answer(line) {
-                true => {}
-                false => self.say(line),
-            },
+            command if command.starts_with('/') && self.is_command(command) => {}
+            _ => self.say(line),
         }
-        Ok(None)
+        None
     }
 
     /// A slash begins commands of agents as well: only what looks like one of ours is kept back.
@@ -184,79 +290,97 @@ impl Room<'_> {
         near.is_some()
     }
 
-    /// Whether a permission is asked: then nothing that is typed is ever a prompt.
-    fn answer(&mut self, line: &str) -> bool {
-        let Some(asked) = self.asked.front().filter(|asked| asked.class != Class::Question) else {
-            return false;
-        };
-        let Some(PermissionOption { option_id, .. }) = chosen(asked, line) else {
-            if meant(line) == "v" {
-                body(asked, self.desk.notes, usize::MAX).iter().for_each(|line| self.desk.notes.line(line));
-            } else {
-                let keys: Vec<String> = keyed(&asked.options).into_iter().map(|(key, _)| key).collect();
-                self.note(&format!("! not an answer: type {}; /cancel, or Ctrl-D leaves", keys.join(", ")));
-            }
-            return true;
-        };
-        let (approval_id, option_id) = (asked.approval_id.clone(), Some(option_id.clone()));
-        let respond = ApprovalRespond { approval_id, option_id, ..ApprovalRespond::default() };
-        self.tell(&respond);
-        true
+    fn answer(&mut self, id: &str, answer: Answer) {
+        let Some(respond) = self.asked.get(id).and_then(|asked| respond(asked, answer)) else { return };
+        self.show.screen.answers(id);
+        self.acts.send(job(respond, Some(id.to_owned()), |it| Done::Answered(Box::new(it))));
     }
 
     fn say(&mut self, text: &str) {
-        let send =
-            SessionSend { session_id: self.id.clone(), content: text.to_owned(), ..SessionSend::default() };
-        let Some(started) = self.tell(&send) else { return };
-        if started.dispatch == Dispatched::Queued {
-            self.ours.extend(started.turn);
+        if self.desk.notes.page().is_none() && io::stdin().is_terminal() {
+            self.echoed.push_back(text.to_owned());
         }
+        // A pipe gives its next line when this one is answered.
+        self.said = true;
+        self.saying.push_back(text.to_owned());
+        self.typing.begun(false);
+        let (session_id, content) = (self.id.clone(), text.to_owned());
+        let send = SessionSend { session_id, content, ..SessionSend::default() };
+        self.says.send(job(send, None, |started| Done::Said(Box::new(started))));
+    }
+
+    fn interrupt(&mut self) -> Option<u8> {
+        if self.runs && !self.pressed {
+            self.cancel();
+            return None;
+        }
+        // As in a shell.
+        if !self.runs && self.typing.clear() {
+            return None;
+        }
+        Some(self.left(0))
     }
 
     /// Takes back what of ours waits, else cancels what runs.
     fn cancel(&mut self) {
         self.pressed = true;
+        let session_id = self.id.clone();
         if let Some(turn) = self.ours.pop() {
-            let drop = Some(Drop::Turn(turn));
-            if self.tell(&SessionQueue { session_id: self.id.clone(), drop, release: false }).is_some() {
-                self.note("◦ taken back; Ctrl-C again leaves");
-            }
-            return;
+            let queue = SessionQueue { session_id, drop: Some(Drop::Turn(turn)), release: false };
+            return self.acts.send(job(queue, None, |_| Done::TakenBack));
         }
-        if self.tell(&SessionStop::of(&*self.id)).is_some() {
-            self.note("◦ cancelling; Ctrl-C again leaves");
-        }
+        self.acts.send(job(SessionStop::of(session_id), None, |_| Done::Cancelling));
     }
 
     fn queue(&mut self) {
-        let Some(view) = self.tell(&SessionQueue { session_id: self.id.clone(), drop: None, release: false })
-        else {
-            return;
-        };
+        let queue = SessionQueue { session_id: self.id.clone(), drop: None, release: false };
+        self.acts.send(job(queue, None, Done::Queue));
+    }
+
+    fn done(&mut self, done: Done) {
+        match done {
+            Done::Said(started) => {
+                self.saying.pop_front();
+                if started.dispatch == Dispatched::Queued {
+                    self.queued(started.turn);
+                }
+            }
+            Done::Answered(responded) => {
+                self.note(&format!(
+                    "  {}",
+                    lines::chosen(responded.kind.as_deref(), self.desk.notes.paint())
+                ));
+            }
+            Done::TakenBack => self.note("◦ taken back; Ctrl-C again leaves"),
+            Done::Cancelling => self.note("◦ cancelling; Ctrl-C again leaves"),
+            Done::Queue(view) => self.show_queue(&view),
+            Done::Refused(question, problem) => {
+                self.note(&crate::failure::explain(&problem, self.desk.notes.paint()));
+                let Some(id) = question else {
+                    self.said = false;
+                    self.saying.pop_front();
+                    return self.typing.rest();
+                };
+                self.show.screen.answers_not(&id);
+                // If it is open still, it is asked again.
+                let asked = self.asked.remove(&id);
+                asked.into_iter().for_each(|asked| self.ask(asked));
+            }
+        }
+    }
+
+    fn queued(&mut self, turn: Option<u64>) {
+        let turn = turn.filter(|turn| !self.ours.contains(turn));
+        self.ours.extend(turn);
+    }
+
+    fn show_queue(&self, view: &QueueView) {
         if view.queued.is_empty() {
             self.note("◦ nothing waits");
         }
         for waiting in &view.queued {
-            self.note(&format!(
-                "  {} {}",
-                waiting.turn,
-                plain(waiting.text.lines().next().unwrap_or_default())
-            ));
-        }
-    }
-
-    /// Asks the hub, on a connection of its own; what it refuses is said.
-    fn tell<M: Method>(&self, method: &M) -> Option<M::Result>
-    where
-        M::Result: DeserializeOwned,
-    {
-        let link: Result<Link, Problem> = self.desk.to.reach(&self.route, SHORT);
-        match link.and_then(|mut link| link.ask(method)) {
-            Ok(result) => Some(result),
-            Err(problem) => {
-                self.note(&crate::failure::explain(&problem, self.desk.notes.paint()));
-                None
-            }
+            let first = plain(waiting.text.lines().next().unwrap_or_default());
+            self.note(&format!("  {} {first}", waiting.turn));
         }
     }
 
@@ -266,13 +390,26 @@ impl Room<'_> {
 
     fn left(&mut self, code: u8) -> u8 {
         self.show.end();
-        let id = self.route.handle(&self.id);
+        if code != 0 {
+            Sink::ours().hurry();
+        }
         let dim = self.desk.notes.paint().dim;
-        self.desk
-            .notes
-            .last_line(&format!("{} left; it goes on: agentline session attach {id}", In(dim, "◦")));
+        let left = format!("{} left; it goes on: agentline session attach {}", In(dim, "◦"), self.handle);
+        self.desk.notes.last_line(&left);
         code
     }
+}
+
+/// Something to be asked of the hub, about that question if it is about one.
+fn job<M>(method: M, of: Option<String>, done: impl FnOnce(M::Result) -> Done + Send + 'static) -> Job<Done>
+where
+    M: Method + Send + 'static,
+    M::Result: DeserializeOwned,
+{
+    Box::new(move |link| match link.and_then(|link| link.ask(&method)) {
+        Ok(result) => done(result),
+        Err(problem) => Done::Refused(of, problem),
+    })
 }
 
 /// Messages of before that are shown first.

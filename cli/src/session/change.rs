@@ -14,10 +14,10 @@ use serde::Serialize;
 use super::row::{called, word};
 use super::{At, Delete, Desk, Queue, Rename, SHORT, Set};
 use crate::args::Format;
-use crate::hub::{counted, yes};
+use crate::hub::{Link, counted, yes};
 use crate::output::{self, In, line, object, plain, span};
 use crate::prompt::usage;
-use crate::words::Problem;
+use crate::words::{Kind, Problem};
 
 impl Desk<'_> {
     pub(super) fn cancel(&self, id: Option<&str>) -> Result<ExitCode, Problem> {
@@ -57,7 +57,28 @@ impl Desk<'_> {
     }
 
     pub(super) fn restore(&self, id: &str) -> Result<ExitCode, Problem> {
-        self.change(id, "restored", SessionRestore::of)
+        let At { mut link, id } = self.at(Some(id), SHORT, false)?;
+        let shown = match link.ask(&SessionRestore::of(&*id)) {
+            Err(problem) if problem.kind == Kind::NotFound => {
+                // The names of archived sessions may be given again: the hub finds those of open ones only.
+                let archived = SessionsList { archived: Some(true), all: true, ..SessionsList::default() };
+                let rows = link.ask(&archived)?;
+                let mut named = rows.iter().filter(|row| row.name.as_deref() == Some(&*id));
+                match (named.next(), named.next()) {
+                    (Some(row), None) => link.ask(&SessionRestore::of(&*row.id))?,
+                    (Some(_), Some(_)) => {
+                        let ids = rows.iter().filter(|row| row.name.as_deref() == Some(&*id));
+                        let ids = ids.map(|row| link.route.handle(&plain(&row.id)));
+                        let ids: Vec<String> = ids.collect();
+                        return Err(usage(format!("several are called {}: {}", plain(&id), ids.join(", ")))
+                            .hint(format!("agentline session restore {}", ids[0])));
+                    }
+                    (None, _) => return Err(problem.hint("agentline session list -a --status archived")),
+                }
+            }
+            shown => shown?,
+        };
+        self.became(shown, &link, "restored")
     }
 
     pub(super) fn rename(&self, args: &Rename) -> Result<ExitCode, Problem> {
@@ -72,7 +93,11 @@ impl Desk<'_> {
         method: impl FnOnce(String) -> M,
     ) -> Result<ExitCode, Problem> {
         let At { mut link, id } = self.at(Some(id), SHORT, false)?;
-        let mut shown = link.ask(&method(id))?;
+        let shown = link.ask(&method(id))?;
+        self.became(shown, &link, how)
+    }
+
+    fn became(&self, mut shown: Shown, link: &Link, how: &str) -> Result<ExitCode, Problem> {
         shown.session.host = link.route.host().map(str::to_owned);
         self.shown(&shown, how)
     }
@@ -138,8 +163,8 @@ impl Desk<'_> {
         match held {
             Some(reason) if !queued.is_empty() => {
                 self.say(&format!(
-                    "{count} held ({}): agentline session queue {} --go",
-                    word(reason),
+                    "{count} held, since {}: agentline session queue {} --go",
+                    super::said::why(*reason),
                     plain(&id)
                 ));
             }
@@ -169,9 +194,9 @@ impl Desk<'_> {
 fn which(drop: &str) -> Result<Drop, Problem> {
     match drop {
         "all" => Ok(Drop::All),
-        turn => {
-            turn.parse().map(Drop::Turn).map_err(|_| usage("--drop takes the number of a prompt, or all"))
-        }
+        turn => turn.parse().map(Drop::Turn).map_err(|_| {
+            usage("--drop takes the number of a prompt, or all").hint("agentline session queue last")
+        }),
     }
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::row::{age, handle, is_busy, stands, tilde};
 use super::{Desk, List, folder, stored};
 use crate::args::Format;
-use crate::hub::{Route, To};
+use crate::hub::{Route, To, is_absent};
 use crate::output::{self, columns, line, plain};
 use crate::words::Problem;
 use crate::workspace::Workspace;
@@ -56,11 +56,12 @@ impl Desk<'_> {
     fn ask_one(&self, to: &To, route: &Route, args: &List) -> Told {
         match to.reach(route, super::SHORT) {
             Ok(mut link) => {
+                link.tell_version(self.notes);
                 let here = args.here.then(|| folder(&link, None)).transpose()?;
                 link.ask(&args.wanted(here))
             }
             Err(problem) => match route {
-                Route::Own(folders) if stored::is_absent(&problem) => {
+                Route::Own(folders) if is_absent(&problem) => {
                     if !self.global.quiet {
                         self.notes.line("◦ no hub runs; this is what is stored");
                     }

@@ -5,6 +5,7 @@ mod change;
 mod fresh;
 mod list;
 mod row;
+mod said;
 mod screen;
 mod show;
 mod stored;
@@ -26,6 +27,7 @@ use crate::output::Notes;
 use crate::words::{Kind, Phase, Problem};
 
 pub(crate) use row::{age, called};
+pub(crate) use said::{by, over};
 pub(crate) use screen::frame_line;
 
 #[derive(Debug, Args)]
@@ -461,6 +463,7 @@ impl Desk<'_> {
             true => self.to.start(&route, patience, self.notes)?,
             false => self.to.reach(&route, patience)?,
         };
+        link.tell_version(self.notes);
         let id = if id == LAST { last(&mut link)? } else { id };
         Ok(At { link, id })
     }
@@ -498,7 +501,8 @@ pub(crate) fn folder(link: &Link, given: Option<&std::path::Path>) -> Result<Str
 
 fn status(text: &str) -> Result<Status, String> {
     serde_json::from_value(text.replace('-', "_").into()).map_err(|_| {
-        "is none of idle, connecting, running, waiting_approval, completed, cancelled, error, archived".into()
+        "it is none of idle, connecting, running, waiting_approval, completed, cancelled, error, archived"
+            .into()
     })
 }
 

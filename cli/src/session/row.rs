@@ -59,9 +59,13 @@ pub(super) fn tilde(path: &str) -> String {
 /// `12s`, `20m`, `3h`, `5d`.
 pub(crate) fn age(at: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let at = humantime::parse_rfc3339(&at.replace("+00:00", "Z"));
-    let Some(at) = at.ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()) else { return "-".into() };
-    ago(now.saturating_sub(at))
+    since_epoch(at).map_or_else(|| "-".into(), |at| ago(now.saturating_sub(at)))
+}
+
+/// A time of a hub's, since the Unix epoch.
+pub(super) fn since_epoch(at: &str) -> Option<Duration> {
+    let at = humantime::parse_rfc3339(&at.replace("+00:00", "Z")).ok()?;
+    at.duration_since(UNIX_EPOCH).ok()
 }
 
 /// A span in one word.

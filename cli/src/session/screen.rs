@@ -1,17 +1,23 @@
 //! What happens in sessions, on a terminal or in a pipe: answers on stdout as they arrive, everything else on stderr.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal};
+use std::time::Duration;
 
+use agentline_core::acp::OptionKind;
 use agentline_core::acp::update::{ToolCallUpdate, ToolStatus};
 use agentline_core::hub::api::{
-    By, Frame, Happening, MessageBrief, QueuedAt, Resolved, Role, RunComplete, SessionBrief, Status,
-    ToolCallEnd, ToolCallPending, UserMessage,
+    ApprovalBrief, By, Class, Frame, Happening, MessageBrief, QueuedAt, Reason, Resolved, Role, RunComplete,
+    SessionBrief, Status, ToolCallEnd, UserMessage,
 };
 use agentline_core::rpc::Json;
 
-use super::row::{called, is_busy, stands, tilde, word};
-use crate::output::{EndedTool, In, Notes, Out, Tools, fit, pad, plain, plan_entries, printable, span};
+use super::row::{called, is_busy, tilde};
+use super::said::{self, stands, unsent};
+use crate::approval::{asked, heading};
+use crate::output::{
+    In, Notes, Out, Tools, columns, fit, in_rows, lines, pad, plain, plan_entries, printable, span,
+};
 
 /// Shows frames.
 pub(super) struct Screen {
@@ -20,13 +26,38 @@ pub(super) struct Screen {
     quiet: bool,
     /// Stdout is a terminal.
     terminal: bool,
-    /// Lines say whose they are.
-    several: bool,
+    whose: Whose,
     rows: BTreeMap<String, Row>,
     /// The session whose answer is in the middle of a line.
     open: Option<String>,
+    /// The questions that are open, by id, as far as they were seen.
+    asked: BTreeMap<String, Asked>,
+    /// Questions that were answered here.
+    ours: BTreeSet<String>,
     /// The hub's machine.
     host: Option<String>,
+    /// What is waited for, where one session is shown.
+    doing: String,
+    /// That was told.
+    busy: bool,
+}
+
+/// What is shown, and to whom.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Whose {
+    /// One session.
+    One,
+    /// Several: lines say whose they are.
+    Several,
+    /// One session, to somebody who sits before it: its questions are put to them.
+    Theirs,
+}
+
+/// Of a question that is open, what its end is told by.
+struct Asked {
+    /// The call that it is about.
+    call: Option<String>,
+    options: Vec<(String, OptionKind)>,
 }
 
 /// What is known of a session.
@@ -35,22 +66,41 @@ struct Row {
     brief: SessionBrief,
     tools: Tools,
     plan: Vec<String>,
+    /// When its turn began.
+    began: Option<Duration>,
     /// With several sessions: the line that is not over.
     line: String,
 }
 
 impl Screen {
-    pub(super) fn new(notes: &Notes, quiet: bool, several: bool, host: Option<String>) -> Self {
+    pub(super) fn new(notes: &Notes, quiet: bool, whose: Whose, host: Option<String>) -> Self {
+        if !quiet && whose != Whose::Several {
+            notes.animate();
+        }
         Self {
-            out: Out::beside(notes),
+            out: Out::in_rows(notes),
             notes: notes.clone(),
             quiet,
             terminal: io::stdout().is_terminal(),
-            several,
+            whose,
             rows: BTreeMap::new(),
             open: None,
+            asked: BTreeMap::new(),
+            ours: BTreeSet::new(),
             host,
+            doing: String::new(),
+            busy: false,
         }
+    }
+
+    /// Whoever sits here answers that question: its end is no news to them.
+    pub(super) fn answers(&mut self, approval: &str) {
+        self.ours.insert(approval.to_owned());
+    }
+
+    /// They did not after all.
+    pub(super) fn answers_not(&mut self, approval: &str) {
+        self.ours.remove(approval);
     }
 
     pub(super) fn show(&mut self, frame: &Frame) {
@@ -59,6 +109,7 @@ impl Screen {
             Happening::SessionBrief(brief) => self.session(brief),
             Happening::MessageBrief(message) => self.message(message),
             Happening::UserMessage(message) => self.user(&id, message),
+            Happening::TurnStart(_) => self.row(&id).began = at(frame),
             Happening::TurnProgress(piece) => self.say(&id, &piece.delta),
             Happening::Thought(piece) => self.thought(&id, &piece.delta),
             Happening::Block(block) => {
@@ -73,18 +124,8 @@ impl Screen {
                 self.tool(&id, call(&news.call, &news.tool_call_id, &news.text))
             }
             Happening::ToolCallEnd(end) => self.tool_end(&id, end),
-            Happening::ToolCallPending(pending) => self.pending(&id, pending),
-            Happening::AskUser(ask) => {
-                let line = format!("  {} {}", In(self.notes.paint().ask, "?"), plain(&ask.question));
-                self.note(&id, &line);
-                let answer = format!("  try: agentline session send {} \"…\"", self.at(&id));
-                self.note(&id, &answer);
-            }
-            Happening::AskForm(ask) => {
-                let line = format!("  {} {}", In(self.notes.paint().ask, "?"), plain(&ask.approval.title));
-                self.note(&id, &line);
-                let show = format!("  try: agentline approval show {}", self.at(&ask.approval.approval_id));
-                self.note(&id, &show);
+            what @ (Happening::ToolCallPending(_) | Happening::AskUser(_) | Happening::AskForm(_)) => {
+                asked(what).into_iter().for_each(|asked| self.asks(&id, asked));
             }
             Happening::Resolved(resolved) => self.resolved(&id, resolved),
             Happening::PlanNow(plan) => {
@@ -93,8 +134,8 @@ impl Screen {
             Happening::Warned(warned) => self.note(&id, &format!("! {}", plain(&warned.message))),
             Happening::SystemMessage(said) => self.note(&id, &format!("◦ {}", plain(&said.content))),
             Happening::QueuedAt(queued) => self.queued(&id, queued),
-            Happening::NotSent(not) => self.note(&id, &format!("! not sent: {}", plain(&not.reason))),
-            Happening::RunComplete(run) => self.complete(&id, run),
+            Happening::NotSent(not) => self.note(&id, &format!("! not sent: {}", unsent(&not.reason))),
+            Happening::RunComplete(run) => self.complete(&id, run, at(frame)),
             Happening::Lagged(lagged) => {
                 self.note(&id, &format!("! {} frames were lost: we were too slow", lagged.lost))
             }
@@ -103,7 +144,6 @@ impl Screen {
                 self.note(&id, &line);
             }
             Happening::Synced(_)
-            | Happening::TurnStart(_)
             | Happening::TurnEnd(_)
             | Happening::UsageNow(_)
             | Happening::ModeNow(_)
@@ -115,6 +155,20 @@ impl Screen {
 
     /// Nothing more is there to be shown for now.
     pub(super) fn flush(&mut self) -> io::Result<()> {
+        let done = self.hand_over();
+        if self.quiet || self.open.is_some() {
+            return done;
+        }
+        if !self.doing.is_empty() {
+            self.notes.busy(&self.doing);
+        } else if self.busy {
+            self.notes.still();
+        }
+        self.busy = !self.doing.is_empty();
+        done
+    }
+
+    fn hand_over(&mut self) -> io::Result<()> {
         if self.out.is_empty() {
             return self.out.flush();
         }
@@ -133,8 +187,17 @@ impl Screen {
     pub(super) fn end(&mut self) {
         let ids: Vec<String> = self.rows.keys().cloned().collect();
         ids.iter().for_each(|id| self.end_line(id));
+        self.does("");
         // An error has been told.
         let _ = self.flush();
+    }
+
+    /// What is waited for; nothing once it is over.
+    fn does(&mut self, what: &str) {
+        if self.whose == Whose::Several {
+            return;
+        }
+        what.clone_into(&mut self.doing);
     }
 
     fn row(&mut self, id: &str) -> &mut Row {
@@ -164,8 +227,12 @@ impl Screen {
             return;
         }
         // An error comes again when the answer is flushed.
-        let _ = self.flush();
-        let text = if self.several { format!("{} {text}", self.prefix(id)) } else { text.to_owned() };
+        let _ = self.hand_over();
+        let text = if self.whose == Whose::Several {
+            format!("{} {text}", self.prefix(id))
+        } else {
+            text.to_owned()
+        };
         self.notes.line(&text);
     }
 
@@ -175,7 +242,7 @@ impl Screen {
 
     fn say(&mut self, id: &str, text: &str) {
         let text = if self.terminal { printable(text).into_owned() } else { text.to_owned() };
-        if self.several {
+        if self.whose == Whose::Several {
             return self.say_lines(id, &text);
         }
         if let Some(last) = text.chars().next_back() {
@@ -186,17 +253,18 @@ impl Screen {
 
     /// Several sessions speak at once: each says whole lines.
     fn say_lines(&mut self, id: &str, text: &str) {
-        let prefix = plain(&self.name(id)).into_owned();
+        let prefix = pad(&fit(&self.name(id), NAME), NAME);
         let row = self.row(id);
         row.line.push_str(text);
         let whole = row.line.rfind('\n').map(|end| end + 1);
         // A line that goes on and on is shown in pieces.
         let Some(end) = whole.or_else(|| (row.line.len() > LONG).then_some(row.line.len())) else { return };
         let rest = row.line.split_off(end);
-        let lines = std::mem::replace(&mut row.line, rest);
-        let shown: String =
-            lines.lines().map(|line| format!("{} {line}\n", pad(&fit(&prefix, NAME), NAME))).collect();
-        self.out.write(&shown);
+        let mut lines = std::mem::replace(&mut row.line, rest);
+        if let Some(columns) = columns(io::stdout()) {
+            lines = in_rows(&lines, columns.saturating_sub(NAME + 1).max(NAME));
+        }
+        self.out.write(&lines.lines().map(|line| format!("{prefix} {line}\n")).collect::<String>());
     }
 
     fn end_line(&mut self, id: &str) {
@@ -213,14 +281,32 @@ impl Screen {
         brief.host.clone_from(&self.host);
         let known = self.rows.contains_key(&brief.id);
         let before = std::mem::replace(&mut self.row(&brief.id).brief, brief.clone());
-        if !known && (!self.several || is_busy(&brief)) {
+        if !known && (self.whose != Whose::Several || is_busy(&brief)) {
             let dim = self.notes.paint().dim;
-            let about = format!("{} · {} · {}", plain(&brief.agent), tilde(&brief.cwd), stands(&brief));
-            let name = if self.several { String::new() } else { format!("{} · ", called(&brief)) };
+            let stands = stands(brief.status, brief.status_reason);
+            let about = format!("{} · {} · {stands}", plain(&brief.agent), tilde(&brief.cwd));
+            let name =
+                if self.whose == Whose::Several { String::new() } else { format!("{} · ", called(&brief)) };
             self.note(&brief.id, &In(dim, format!("{name}{about}")).to_string());
         } else if known && before.status != brief.status && brief.status == Status::Connecting {
             let dim = self.notes.paint().dim;
             self.note(&brief.id, &In(dim, format!("◦ starting {}", plain(&brief.agent))).to_string());
+        }
+        // Nobody else tells it: its end was lost with the hub.
+        if brief.status_reason == Some(Reason::Interrupted) && is_busy(&before) {
+            let (status, status_reason) = (brief.status, brief.status_reason);
+            let run = RunComplete { status, status_reason, ..RunComplete::default() };
+            self.complete(&brief.id, &run, None);
+        }
+        match brief.status {
+            Status::Connecting => self.does(&format!("starting {}", plain(&brief.agent))),
+            Status::Running => self.does(WAITS),
+            Status::WaitingApproval
+            | Status::Idle
+            | Status::Error
+            | Status::Completed
+            | Status::Cancelled
+            | Status::Archived => self.does(""),
         }
     }
 
@@ -249,17 +335,12 @@ impl Screen {
         let agent = by.as_ref().and_then(|by| by.who.as_ref()).and_then(|who| who.agent.as_deref());
         let from = agent.map_or_else(String::new, |agent| format!(" (by agent {})", plain(agent)));
         let with = if *images > 0 { format!(" (+{images} images)") } else { String::new() };
-        self.row(id).tools = Tools::default();
+        (self.row(id).tools, self.row(id).plan) = (Tools::default(), Vec::new());
         self.prompt(id, text, &format!("{with}{from}"));
     }
 
     fn prompt(&mut self, id: &str, text: &str, about: &str) {
-        let mark = In(self.notes.paint().strong, "›").to_string();
-        let mut lines: Vec<String> = text.lines().map(|line| plain(line).into_owned()).collect();
-        if let Some(first) = lines.first_mut() {
-            *first = format!("{mark} {first}{}", In(self.notes.paint().dim, about));
-        }
-        self.note(id, &lines.join("\n  "));
+        self.note(id, &lines::prompt("›", text, about, self.notes.paint()));
     }
 
     fn thought(&mut self, id: &str, text: &str) {
@@ -272,7 +353,7 @@ impl Screen {
     fn tool(&mut self, id: &str, news: ToolCallUpdate) {
         let call = news.tool_call_id.clone();
         self.row(id).tools.learn(news);
-        self.tool_ended(id, &call, None);
+        self.tool_ended(id, &call, Duration::ZERO);
     }
 
     fn tool_end(&mut self, id: &str, end: &ToolCallEnd) {
@@ -280,62 +361,75 @@ impl Screen {
         let failed = end.status == "failed";
         news.status.get_or_insert(if failed { ToolStatus::Failed } else { ToolStatus::Completed });
         self.row(id).tools.learn(news);
-        self.tool_ended(id, &end.tool_call_id, Some(end));
+        self.tool_ended(id, &end.tool_call_id, Duration::from_millis(end.elapsed_ms));
     }
 
-    fn tool_ended(&mut self, id: &str, call: &str, told: Option<&ToolCallEnd>) {
-        let Some(EndedTool { label, failed, refused, why, took, .. }) = self.row(id).tools.ended(call) else {
-            return;
+    /// `told`: the time that it took, as the source says. An agent's own calls come without.
+    fn tool_ended(&mut self, id: &str, call: &str, told: Duration) {
+        if let Some(mut ended) = self.row(id).tools.ended(call) {
+            ended.took = ended.took.max(told);
+            lines::tool(&ended, &self.notes).iter().for_each(|line| self.note(id, line));
+        }
+        let now = self.row(id).tools.newest();
+        self.does(now.as_deref().unwrap_or(WAITS));
+    }
+
+    fn asks(&mut self, id: &str, asked: ApprovalBrief) {
+        self.does("");
+        let question = self.at(&asked.approval_id);
+        let answer = match (asked.class, asked.schema.is_some() || asked.url.is_some()) {
+            (Class::Question, false) => format!("try: agentline session send {} \"…\"", self.at(id)),
+            (Class::Question, true) => format!("try: agentline approval show {question}"),
+            (Class::Command | Class::FileChange | Class::Permission, _) => {
+                format!("waiting: agentline approve {question}")
+            }
         };
-        // That it was refused was said.
-        if failed && refused {
-            return;
+        let what = heading(&asked);
+        if self.asked.len() >= MOST {
+            self.asked.pop_first();
         }
-        let paint = self.notes.paint();
-        let mark = if failed { In(paint.bad, "✗") } else { In(paint.good, "✓") };
-        // An agent's own calls come without a time.
-        let took = told.map_or(took, |end| took.max(std::time::Duration::from_millis(end.elapsed_ms)));
-        let columns = self.notes.columns().saturating_sub(14).max(20);
-        let label = pad(&fit(&label, columns), columns.min(LABEL));
-        let took = if took >= WORTH_SAYING { span(took) } else { String::new() };
-        let line = format!("  {mark} {label}  {}", In(paint.dim, took));
-        self.note(id, line.trim_end());
-        if let Some(why) = why.filter(|_| failed) {
-            let line = format!("    {}", plain(&why));
-            self.note(id, &In(paint.dim, fit(&line, self.notes.columns())).to_string());
+        let options = asked.options.into_iter().map(|option| (option.option_id, option.kind)).collect();
+        let call = asked.call.map(|call| call.tool_call_id);
+        self.asked.insert(asked.approval_id, Asked { call, options });
+        if self.whose == Whose::Theirs {
+            // It is put to them.
+            return self.end_line(id);
         }
-    }
-
-    fn pending(&mut self, id: &str, pending: &ToolCallPending) {
-        let ToolCallPending { approval_id, approval, .. } = pending;
-        let title = plain(&approval.title).into_owned();
-        let answer = format!("waiting: agentline approve {}", self.at(approval_id));
-        let columns = self.notes.columns().saturating_sub(answer.len() + 6).max(20);
-        let paint = self.notes.paint();
-        let line = format!(
-            "  {} {}  {}",
-            In(paint.ask, "?"),
-            pad(&fit(&title, columns), columns.min(LABEL)),
-            In(paint.dim, answer)
-        );
+        let (paint, columns) = (self.notes.paint(), self.notes.columns());
+        let room = columns.saturating_sub(answer.len() + 7);
+        let line = match room >= 20 {
+            true => {
+                let what = pad(&fit(&what, room), room.min(LABEL));
+                format!("  {} {what}  {}", In(paint.ask, "?"), In(paint.dim, answer))
+            }
+            false => format!("  {} {what}\n    {}", In(paint.ask, "?"), In(paint.dim, answer)),
+        };
         self.note(id, &line);
     }
 
     fn resolved(&mut self, id: &str, resolved: &Resolved) {
-        let paint = self.notes.paint();
         let Resolved { approval_id, option_id, by, .. } = resolved;
-        let by = match by {
-            By::Client => "another client".to_owned(),
-            By::Policy => "the policy".into(),
-            By::Withdrawn | By::TurnEnded | By::Cancelled | By::Terminal | By::Expired | By::Gone => {
-                word(by).replace('_', " ")
-            }
+        let asked = self.asked.remove(approval_id);
+        let option = option_id
+            .as_ref()
+            .and_then(|chosen| asked.as_ref()?.options.iter().find(|(option, _)| option == chosen));
+        let kind = option.map(|(_, kind)| kind.as_str());
+        if let Some(call) = asked.as_ref().and_then(|asked| asked.call.as_ref()) {
+            let allowed = matches!(kind, Some("allow_once" | "allow_always"));
+            self.row(id).tools.decided(call, allowed);
+        }
+        self.does(WAITS);
+        if self.ours.remove(approval_id) {
+            // What came of it is said by whoever asked here.
+            return;
+        }
+        let paint = self.notes.paint();
+        let what = match (option_id, by) {
+            (Some(_), _) | (None, By::Client) => lines::chosen(kind, paint),
+            (None, _) => In(paint.bad, "✗ not answered").to_string(),
         };
-        let what = match option_id {
-            Some(option) => In(paint.good, format!("◦ answered: {}", plain(option))),
-            None => In(paint.bad, "◦ not answered".to_owned()),
-        };
-        self.note(id, &format!("  {what} ({}, by {by})", self.at(approval_id)));
+        let about = In(paint.dim, format!("({}, {})", self.at(approval_id), said::by(*by)));
+        self.note(id, &format!("  {what} {about}"));
     }
 
     fn plan(&mut self, id: &str, entries: Vec<String>) {
@@ -343,9 +437,8 @@ impl Screen {
         if entries.is_empty() || entries == self.row(id).plan {
             return;
         }
-        let numbered: Vec<String> =
-            entries.iter().enumerate().map(|(at, entry)| format!("{} {entry}", at + 1)).collect();
-        self.note(id, &format!("  plan   {}", numbered.join("  ")));
+        let taken = if self.whose == Whose::Several { NAME + 1 } else { 0 };
+        self.note(id, &lines::plan(&entries, self.notes.columns().saturating_sub(taken)));
         self.row(id).plan = entries;
     }
 
@@ -355,17 +448,28 @@ impl Screen {
         self.note(id, &In(dim, format!("  queued ({}): {first}", queued.position)).to_string());
     }
 
-    fn complete(&mut self, id: &str, run: &RunComplete) {
+    fn complete(&mut self, id: &str, run: &RunComplete, at: Option<Duration>) {
         let paint = self.notes.paint();
         let RunComplete { status, status_reason, last_error, .. } = run;
-        let reason = status_reason.map_or_else(String::new, |reason| format!(" ({})", word(&reason)));
         let mark = if *status == Status::Error { In(paint.bad, "✗") } else { In(paint.dim, "◦") };
-        let why =
-            last_error.as_ref().map_or_else(String::new, |error| format!(": {}", plain(&error.message)));
-        let queued = self.rows.get(id).map_or(0, |row| row.brief.queued);
-        let queued = if queued > 0 { format!(" · {queued} queued") } else { String::new() };
-        self.note(id, &format!("{mark} {}{reason}{why}{queued}", word(status)));
+        let error = last_error.as_ref().map(|error| plain(&error.message)).filter(|text| !text.is_empty());
+        let how = match error {
+            // It is more than its kind.
+            Some(error) => format!("{}: {error}", stands(*status, None)),
+            None => stands(*status, *status_reason),
+        };
+        let row = self.row(id);
+        let took = row.began.take().and_then(|began| Some(at?.saturating_sub(began)));
+        let took = took.map_or_else(String::new, |took| format!(" · {}", span(took)));
+        let queued = row.brief.queued;
+        self.does("");
+        self.note(id, &format!("{mark} {how}{took} · queue {queued}"));
     }
+}
+
+/// When the hub heard of it, since the Unix epoch.
+fn at(frame: &Frame) -> Option<Duration> {
+    super::row::since_epoch(frame.timestamp.as_deref()?)
 }
 
 /// A tool call as the agent told it, or as much of it as there is.
@@ -394,16 +498,18 @@ pub(crate) fn frame_line(data: &Json, host: Option<&str>, first: bool) -> String
     line + "\n"
 }
 
+/// What is waited for, as far as nothing else is known.
+const WAITS: &str = "waiting for the agent";
+/// Columns of a question before how it is answered.
+const LABEL: usize = 46;
+/// Columns of a name in front of a line.
+const NAME: usize = 12;
 /// Sessions that are known at once; of one that was forgotten, less is shown.
 const ROWS: usize = 1000;
 /// Bytes of a line that does not end.
 const LONG: usize = 64 << 10;
-/// Columns of a tool's label before the time that it took.
-const LABEL: usize = 48;
-/// Columns of a name in front of a line.
-const NAME: usize = 12;
-/// What took less is not worth saying.
-const WORTH_SAYING: std::time::Duration = std::time::Duration::from_millis(100);
+/// Questions that are remembered.
+const MOST: usize = 256;
 
 #[cfg(test)]
 mod tests {

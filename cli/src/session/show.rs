@@ -1,22 +1,30 @@
 //! `session show` and `session wait`: what was said, and how it ended.
 
-use std::io::{self, IsTerminal};
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use agentline_core::hub::api::{
-    MessageBrief, Role, SessionBrief, SessionShow, SessionWait, Waited, WaitedFor,
+    MessageBrief, Role, SessionBrief, SessionShow, SessionWait, SessionsList, Waited, WaitedFor,
 };
 use serde::Serialize;
 
-use super::row::{WAITS, called, exit_code, handle, stands};
-use super::{At, Desk, Show, Wait};
+use super::row::{WAITS, called, exit_code, handle, tilde};
+use super::{At, Desk, LAST, Show, Wait, said, stored};
 use crate::args::Format;
-use crate::output::{self, EXPIRED, In, line, object, plain, printable};
+use crate::hub::{Route, is_absent};
+use crate::output::{self, EXPIRED, In, columns, in_rows, line, lines, object, plain, printable};
 use crate::words::{Kind, Phase, Problem};
+use crate::workspace::Workspace;
 
 impl Desk<'_> {
     pub(super) fn show(&self, args: &Show) -> Result<ExitCode, Problem> {
-        let At { mut link, id } = self.at(args.id.as_deref(), None, false)?;
+        let At { mut link, id } = match self.at(args.id.as_deref(), None, false) {
+            Err(problem) if is_absent(&problem) => {
+                return self.stored(args.id.as_deref()).unwrap_or(Err(problem));
+            }
+            at => at?,
+        };
         let load = args.no_load.then_some(false);
         let show = SessionShow { session_id: id, tail: args.tail, load };
         if self.global.format() == Format::Text && !self.global.quiet {
@@ -40,15 +48,48 @@ impl Desk<'_> {
         }))
     }
 
+    /// What is stored of a session: where it stands, and no word of what was said. `None`: it is another machine's.
+    fn stored(&self, id: Option<&str>) -> Option<Result<ExitCode, Problem>> {
+        let (Route::Own(folders), id) = self.to.of(id.unwrap_or(LAST)).ok()? else { return None };
+        let rows = stored::sessions(&folders, &SessionsList { all: true, ..SessionsList::default() });
+        let here = Workspace::of(None).ok()?.path;
+        let is_meant = |row: &&SessionBrief| match &*id {
+            LAST => here == Path::new(&row.cwd),
+            id => {
+                row.id == id
+                    || [&row.name, &row.agent_session_id].iter().any(|name| name.as_deref() == Some(id))
+            }
+        };
+        let Some(row) = rows.iter().find(is_meant) else {
+            let message = format!("no hub runs, and no session {} is stored", plain(&id));
+            let problem = Problem::new(Phase::Session, Kind::NotFound, message);
+            return Some(Err(problem.hint("agentline session list -a")));
+        };
+        if !self.global.quiet {
+            self.notes.line(
+                "◦ no hub runs; what was said is at the agent: agentline session send, or attach, opens it",
+            );
+        }
+        Some(Ok(output::print(&match self.global.format() {
+            Format::Json => object("session", row),
+            Format::Text => {
+                let stands = said::stands(row.status, row.status_reason);
+                format!(
+                    "{} · {} · {} · {stands}\n{}\n",
+                    called(row),
+                    plain(&row.agent),
+                    tilde(&row.cwd),
+                    plain(&row.title)
+                )
+            }
+        })))
+    }
+
     fn message(&self, message: &MessageBrief) -> String {
         let paint = self.notes.paint();
         let content = &message.content;
         match message.role {
-            Role::User => format!(
-                "{} {}",
-                In(paint.strong, "›"),
-                text(content).replace('\n', "\n  ").trim_end().to_owned() + "\n"
-            ),
+            Role::User => lines::prompt("›", content, "", paint) + "\n",
             Role::Agent => text(content),
             Role::Tool => {
                 let mark = match message.tool_status.as_deref() {
@@ -120,11 +161,12 @@ impl Desk<'_> {
             | WaitedFor::Idle
             | WaitedFor::Cancelled
             | WaitedFor::Error
-            | WaitedFor::WaitingApproval => format!("{who}: {}", stands(session)),
-        };
-        let why = match &session.last_error {
-            Some(error) if reason == WaitedFor::Error => format!("{why}: {}", plain(&error.message)),
-            Some(_) | None => why,
+            | WaitedFor::WaitingApproval => match &session.last_error {
+                Some(error) if reason == WaitedFor::Error => {
+                    format!("{who} failed: {}", plain(&error.message))
+                }
+                Some(_) | None => format!("{who} is {}", said::stands(session.status, session.status_reason)),
+            },
         };
         let Some(hint) = hint else {
             if !self.global.quiet {
@@ -138,7 +180,10 @@ impl Desk<'_> {
 
 /// What somebody said, with a line end.
 fn text(content: &str) -> String {
-    let content = if io::stdout().is_terminal() { printable(content) } else { content.into() };
+    let content = match columns(io::stdout()) {
+        Some(columns) => in_rows(&printable(content), columns).into(),
+        None => std::borrow::Cow::from(content),
+    };
     let end = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
     format!("{content}{end}")
 }

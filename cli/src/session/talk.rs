@@ -10,7 +10,7 @@ use agentline_core::acp::ContentBlock;
 use agentline_core::discovery::Settings;
 use agentline_core::hub::api::{
     Dispatched, Image, MessageBrief, SessionBrief, SessionLoad, SessionNew, SessionRetry, SessionSend,
-    SessionsList, Shown, Started, Variables,
+    SessionShow, SessionsList, Shown, Started, Variables,
 };
 use serde::Serialize;
 
@@ -19,10 +19,10 @@ use super::watch::Follow;
 use super::{At, Desk, Load, New, Retry, Send, attach, folder};
 use crate::args::{Environment, Format};
 use crate::find;
-use crate::hub::{Link, Route};
+use crate::hub::{Link, Route, counted};
 use crate::output::{self, In, line, object, plain};
 use crate::prompt::{self, usage};
-use crate::words::Problem;
+use crate::words::{Kind, Problem};
 
 impl Desk<'_> {
     pub(super) fn open(&self, args: &New) -> Result<ExitCode, Problem> {
@@ -36,7 +36,7 @@ impl Desk<'_> {
             find::read_settings(&find::folders()?.settings())?
         };
         let named = agent.as_ref().or(settings.default_agent.as_ref());
-        let env = variables(&args.talk.env, named.map(|agent| (&settings, agent.as_str())))?;
+        let env = variables(&args.talk.env, named.map(|agent| (&settings, agent.as_str())), route.is_far())?;
         let mut link = self.to.start(&route, STARTS, self.notes)?;
         let new = SessionNew {
             task,
@@ -49,7 +49,8 @@ impl Desk<'_> {
             model: args.model.clone(),
             ..SessionNew::default()
         };
-        let started = self.while_busy("opening the session", || link.ask(&new))?;
+        let started = self.while_busy("opening the session", || link.ask(&new));
+        let started = started.map_err(|problem| after_login(problem, &mut link))?;
         let started = self.here(started, &route);
         if args.attach {
             return attach::join(self, At { link, id: started.session.id });
@@ -71,6 +72,7 @@ impl Desk<'_> {
         };
         let At { mut link, id } = self.at(Some(&args.id), STARTS, true)?;
         let route = link.route.clone();
+        let was_open = row(&mut link, &id)?.is_none_or(|row| row.live || row.agent_session_id.is_none());
         let send = SessionSend {
             content,
             images: images(&args.talk.image, &route)?,
@@ -78,14 +80,33 @@ impl Desk<'_> {
             session_id: id,
             ..SessionSend::default()
         };
-        let started = self.while_busy("waiting for the agent to have the session", || link.ask(&send))?;
+        let started = self.while_busy("waiting for the agent to have the session", || link.ask(&send));
+        let started = started.map_err(|problem| after_login(problem, &mut link))?;
+        if !was_open && !self.global.quiet && self.global.format() == Format::Text {
+            self.loaded(&mut link, &started.session)?;
+        }
         self.said(link, started, args.talk.follow)
+    }
+
+    /// Says what an agent has told of a session that it was asked to open again.
+    fn loaded(&self, link: &mut Link, session: &SessionBrief) -> Result<(), Problem> {
+        let show = SessionShow { session_id: session.id.clone(), tail: None, load: Some(false) };
+        let messages = link.ask(&show)?;
+        let last = messages.iter().filter_map(|message| message.turn_index).max();
+        let count = messages.iter().filter(|message| message.turn_index != last).count();
+        if count > 0 {
+            let (id, agent) = (link.route.handle(&session.id), plain(&session.agent));
+            let dim = In(self.notes.paint().dim, "◦");
+            self.notes.line(&format!("{dim} {id} · loading {} from {agent}", counted(count, "message")));
+        }
+        Ok(())
     }
 
     pub(super) fn retry(&self, args: &Retry) -> Result<ExitCode, Problem> {
         let At { mut link, id } = self.at(Some(&args.id), STARTS, true)?;
         let retry = SessionRetry::of(id);
-        let started = self.while_busy("waiting for the agent to have the session", || link.ask(&retry))?;
+        let started = self.while_busy("waiting for the agent to have the session", || link.ask(&retry));
+        let started = started.map_err(|problem| after_login(problem, &mut link))?;
         self.said(link, started, args.follow)
     }
 
@@ -158,7 +179,7 @@ impl Desk<'_> {
 
     fn follow(&self, link: Link, started: &Started) -> Result<ExitCode, Problem> {
         let Started { session, turn, .. } = started;
-        Follow::turn(self, link, session, *turn).run()
+        Follow::turn(self, link.route.clone(), session, *turn).run(link)
     }
 
     /// Shows that something takes its time.
@@ -188,16 +209,37 @@ impl Desk<'_> {
         } else {
             find::read_settings(&find::folders()?.settings())?
         };
+        let is_far = link.route.is_far();
         if !settings.has_env() {
-            return variables(given, None);
+            return variables(given, None, is_far);
         }
-        let rows = link.ask(&SessionsList { all: true, ..SessionsList::default() })?;
-        let is_meant = |row: &&SessionBrief| {
-            row.id == id || row.name.as_deref() == Some(id) || row.agent_session_id.as_deref() == Some(id)
-        };
-        let agent = rows.iter().find(is_meant).map(|row| row.agent.clone());
-        variables(given, agent.as_deref().map(|agent| (&settings, agent)))
+        let agent = row(link, id)?.map(|row| row.agent);
+        variables(given, agent.as_deref().map(|agent| (&settings, agent)), is_far)
     }
+}
+
+/// A session as it is now, by any of its names.
+fn row(link: &mut Link, id: &str) -> Result<Option<SessionBrief>, Problem> {
+    let rows = link.ask(&SessionsList { all: true, ..SessionsList::default() })?;
+    let is_meant = |row: &SessionBrief| {
+        row.id == id || row.name.as_deref() == Some(id) || row.agent_session_id.as_deref() == Some(id)
+    };
+    Ok(rows.into_iter().find(is_meant))
+}
+
+/// Where an agent wants a login first, the line that logs in comes before the one that tries again.
+fn after_login(problem: Problem, link: &mut Link) -> Problem {
+    let Some(retry) = problem.hint.clone().filter(|_| problem.kind == Kind::NeedsLogin) else {
+        return problem;
+    };
+    let id = retry.rsplit(' ').next().unwrap_or_default();
+    let id = id.split_once('@').map_or(id, |(id, _)| id);
+    let Ok(Some(row)) = row(link, id) else { return problem };
+    let agent = plain(&row.agent).into_owned();
+    problem.hint(match link.route.host() {
+        Some(host) => format!("ssh {host} agentline login {agent}, then {retry}"),
+        None => format!("agentline login {agent}, then {retry}"),
+    })
 }
 
 /// What became of a prompt, for people.
@@ -240,11 +282,17 @@ fn image(file: &Path, route: &Route) -> Result<Image, Problem> {
     Ok(Image { mime_type: image.mime_type, data: image.data, path })
 }
 
-/// What `-e` says, over what the agent was promised by name, as far as we have it.
-fn variables(given: &[OsString], named: Option<(&Settings, &str)>) -> Result<Variables, Problem> {
+/// What `-e` says, over what the agent was promised by name and the desktop that one sits at, as far as we have them.
+/// Nothing but what `-e` says goes to another machine.
+fn variables(
+    given: &[OsString],
+    named: Option<(&Settings, &str)>,
+    is_far: bool,
+) -> Result<Variables, Problem> {
     let given = prompt::variables(&Environment { env: given.to_vec(), env_file: Vec::new() })?;
     let mut variables = Variables::default();
-    for name in named.into_iter().flat_map(|(settings, agent)| settings.env_names(agent)) {
+    let named = named.into_iter().flat_map(|(settings, agent)| settings.env_names(agent));
+    for name in DESKTOP.into_iter().chain(named).filter(|_| !is_far) {
         if let Ok(value) = std::env::var(name) {
             variables.0.insert(name.to_owned(), value.into());
         }
@@ -294,5 +342,9 @@ fn json(started: &Started) -> ExitCode {
     output::print(&text)
 }
 
+/// What leads to the desktop, and to the keys, of whoever sits here: an agent may be started by a hub that another
+/// terminal has started.
+const DESKTOP: [&str; 5] =
+    ["SSH_AUTH_SOCK", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS"];
 /// An agent may take 100 s to have a session, and then the hub answers all the same.
 const STARTS: Option<Duration> = Some(Duration::from_secs(180));

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 use std::sync::mpsc::{Sender, channel};
-use std::thread;
 use std::time::Duration;
 
 use agentline_core::hub::api::{
@@ -11,45 +10,69 @@ use agentline_core::hub::api::{
 use agentline_core::rpc::Json;
 
 use super::row::{WAITS, exit_code, handle};
-use super::screen::{Screen, frame_line};
-use super::{Desk, Watch};
+use super::said::over;
+use super::screen::{Screen, Whose, frame_line};
+use super::{At, Desk, Watch};
 use crate::args::Format;
-use crate::hub::{Link, Route, Said, Stream};
-use crate::output::{Out, plain, unwritten};
+use crate::hub::{self, Again, Heard, Link, Route, Said, is_loss};
+use crate::output::{Out, Sink, plain, unwritten};
+use crate::prompt::usage;
+use crate::signals::{self, Ask};
 use crate::words::{Kind, Problem};
 
 impl Desk<'_> {
     pub(super) fn watch(&self, args: &Watch) -> Result<ExitCode, Problem> {
-        let streams = self.streams(args)?;
-        let several = args.id.len() != 1;
-        if let [(route, _)] = &*streams {
-            let host = route.host().map(str::to_owned);
-            let (_, stream) =
-                streams.into_iter().next().ok_or_else(|| crate::prompt::usage("nothing to watch"))?;
-            return self.one(stream, several, host);
+        let (tell, told) = channel();
+        let signal = |tell: &mut Sender<News>, ask| drop(tell.send(News::Signal(ask)));
+        signals::on_each(tell.clone(), signal).map_err(|error| usage(error.to_string()))?;
+        let routes = self.begin(args, &tell)?;
+        drop(tell);
+        let whose = if args.id.len() == 1 { Whose::One } else { Whose::Several };
+        let shows = routes.iter().map(|route| Show::new(self, whose, route.host().map(str::to_owned)));
+        let mut watching =
+            Watching { desk: self, shows: shows.collect(), open: routes.len(), code: 0, routes };
+        while let Ok(news) = told.recv() {
+            let mut done = None;
+            for news in std::iter::once(news).chain(told.try_iter()).take(BATCH) {
+                done = watching.hear(news)?;
+                if done.is_some() {
+                    break;
+                }
+            }
+            for show in &mut watching.shows {
+                if let Err(error) = show.flush(true) {
+                    let signal = done.filter(|code| *code >= 128).unwrap_or(0);
+                    return Ok(unwritten(&error, signal, self.notes));
+                }
+            }
+            if let Some(code) = done {
+                return Ok(ExitCode::from(code));
+            }
         }
-        self.all(streams)
+        Ok(ExitCode::from(watching.code))
     }
 
-    fn streams(&self, args: &Watch) -> Result<Vec<(Route, Stream)>, Problem> {
+    /// Begins to follow what is wanted, and says where.
+    fn begin(&self, args: &Watch, tell: &Sender<News>) -> Result<Vec<Route>, Problem> {
         let Watch { id, thoughts, raw, tail } = args;
         let attended = self.is_attended();
         if id.is_empty() {
             let watch = SessionsWatch { thoughts: *thoughts, raw: *raw, attended };
-            let open = |route: Route| {
-                let stream = self.to.reach(&route, None)?.heeding()?.stream(&watch)?;
-                Ok((route, stream))
-            };
-            return self.to.routes()?.into_iter().map(open).collect();
+            let routes = self.to.routes()?;
+            let again = Again::of(routes.len());
+            for (at, route) in routes.iter().enumerate() {
+                hub::follow((self.to, route), None, watch.clone(), again, passing(at, tell));
+            }
+            return Ok(routes);
         }
-        let open = |id: &String| {
-            let at = self.at(Some(id), None, false)?;
-            let route = at.link.route.clone();
-            let watch =
-                SessionWatch { session_id: at.id, tail: *tail, thoughts: *thoughts, raw: *raw, attended };
-            Ok((route, at.link.heeding()?.stream(&watch)?))
+        let found: Result<Vec<At>, Problem> = id.iter().map(|id| self.at(Some(id), None, false)).collect();
+        let follow = |(at, At { link, id }): (usize, At)| {
+            let (route, session_id) = (link.route.clone(), id);
+            let watch = SessionWatch { session_id, tail: *tail, thoughts: *thoughts, raw: *raw, attended };
+            hub::follow((self.to, &route), Some(link), watch, Again::of(1), passing(at, tell));
+            route
         };
-        id.iter().map(open).collect()
+        Ok(found?.into_iter().enumerate().map(follow).collect())
     }
 
     /// A person looks: nobody has to be told otherwise.
@@ -58,96 +81,77 @@ impl Desk<'_> {
         self.global.format() == Format::Text && std::io::stderr().is_terminal()
     }
 
-    fn one(&self, mut stream: Stream, several: bool, host: Option<String>) -> Result<ExitCode, Problem> {
-        let mut show = Show::new(self, several, host);
-        loop {
-            let said = stream.next();
-            let done = match said {
-                Ok(Said::End(reason)) => {
-                    show.end();
-                    self.ended(&reason);
-                    Some(end_code(&reason))
-                }
-                Ok(said) => {
-                    show.said(&said);
-                    None
-                }
-                Err(problem) if problem.kind == Kind::Cancelled => {
-                    show.end();
-                    Some(problem.exit_code())
-                }
-                Err(problem) => {
-                    show.end();
-                    return Err(problem);
-                }
-            };
-            if let Err(error) = show.flush(done.is_some() || !stream.is_ready()) {
-                return Ok(unwritten(&error, stream.link.signal().unwrap_or_default(), self.notes));
-            }
-            if let Some(code) = done {
-                return Ok(ExitCode::from(code));
-            }
-        }
-    }
-
-    /// Several hubs, or several sessions, each on a connection of its own.
-    fn all(&self, streams: Vec<(Route, Stream)>) -> Result<ExitCode, Problem> {
-        let (tell, told) = channel();
-        let mut shows: Vec<Show<'_>> = Vec::new();
-        for (at, (route, stream)) in streams.into_iter().enumerate() {
-            shows.push(Show::new(self, true, route.host().map(str::to_owned)));
-            pass(at, stream, tell.clone());
-        }
-        drop(tell);
-        let mut code = 0;
-        while let Ok((at, said)) = told.recv() {
-            let show = &mut shows[at];
-            match said {
-                Ok(Said::End(reason)) => {
-                    show.end();
-                    self.ended(&reason);
-                }
-                Ok(said) => show.said(&said),
-                Err(problem) if problem.kind == Kind::Cancelled => {
-                    show.end();
-                    return Ok(ExitCode::from(problem.exit_code()));
-                }
-                Err(problem) => {
-                    show.end();
-                    code = problem.exit_code();
-                    self.notes.line(&format!("! {}", plain(&problem.message)));
-                }
-            }
-            if let Err(error) = show.flush(true) {
-                return Ok(unwritten(&error, 0, self.notes));
-            }
-        }
-        Ok(ExitCode::from(code))
-    }
-
     fn ended(&self, reason: &str) {
         if self.global.format() == Format::Text && !self.global.quiet {
-            self.notes.line(&format!("◦ the stream has ended: {}", plain(reason)));
+            self.notes.line(&format!("◦ over: {}", over(reason)));
         }
     }
 }
 
-/// Passes on what a stream brings.
-fn pass(at: usize, mut stream: Stream, tell: Sender<(usize, Result<Said, Problem>)>) {
-    thread::spawn(move || {
-        loop {
-            let said = stream.next();
-            let is_last = matches!(said, Ok(Said::End(_)) | Err(_));
-            if tell.send((at, said)).is_err() || is_last {
-                return;
+enum News {
+    Heard(usize, Heard),
+    Signal(Ask),
+}
+
+/// Passes on what comes of the stream of that number.
+fn passing(at: usize, tell: &Sender<News>) -> impl FnMut(Heard) -> bool + Send + use<> {
+    let tell = tell.clone();
+    move |heard| tell.send(News::Heard(at, heard)).is_ok()
+}
+
+/// Streams that are watched at once.
+struct Watching<'a> {
+    desk: &'a Desk<'a>,
+    routes: Vec<Route>,
+    shows: Vec<Show<'a>>,
+    /// Those that are not over.
+    open: usize,
+    code: u8,
+}
+
+impl Watching<'_> {
+    /// The exit code, if that was the end.
+    fn hear(&mut self, news: News) -> Result<Option<u8>, Problem> {
+        let (at, heard) = match news {
+            News::Heard(at, heard) => (at, heard),
+            News::Signal(ask) => {
+                self.shows.iter_mut().for_each(Show::end);
+                Sink::ours().hurry();
+                return Ok(Some(ask.exit_code()));
+            }
+        };
+        let show = &mut self.shows[at];
+        match heard {
+            Heard::Said(Said::End(reason)) => {
+                show.end();
+                self.desk.ended(&reason);
+                self.code = self.code.max(end_code(&reason));
+                self.open -= 1;
+            }
+            Heard::Said(said) => show.said(&said),
+            Heard::Lost(problem) => {
+                show.end();
+                self.desk.notes.line(&format!("! {}; it is tried again", plain(&problem.message)));
+            }
+            Heard::Over(problem) if self.routes.len() == 1 => {
+                show.end();
+                let _ = show.flush(true);
+                return Err(problem);
+            }
+            Heard::Over(problem) => {
+                show.end();
+                self.desk.notes.line(&format!("! {}", plain(&problem.message)));
+                self.code = self.code.max(problem.exit_code());
+                self.open -= 1;
             }
         }
-    });
+        Ok((self.open == 0).then_some(self.code))
+    }
 }
 
 /// A stream that ends since the hub does has lost what it looked at.
 fn end_code(reason: &str) -> u8 {
-    if matches!(reason, "hub_stopping" | "lagging" | "stalled") { 4 } else { 0 }
+    if is_loss(reason) { 4 } else { 0 }
 }
 
 /// Frames, for people or for programs.
@@ -160,8 +164,8 @@ pub(super) struct Show<'a> {
 }
 
 impl<'a> Show<'a> {
-    pub(super) fn new(desk: &'a Desk<'a>, several: bool, host: Option<String>) -> Self {
-        let screen = Screen::new(desk.notes, desk.global.quiet, several, host.clone());
+    pub(super) fn new(desk: &'a Desk<'a>, whose: Whose, host: Option<String>) -> Self {
+        let screen = Screen::new(desk.notes, desk.global.quiet, whose, host.clone());
         Self { desk, screen, out: Out::default(), host, first: true }
     }
 
@@ -207,7 +211,7 @@ impl<'a> Show<'a> {
 /// One prompt, watched to its end.
 pub(super) struct Follow<'a> {
     desk: &'a Desk<'a>,
-    link: Link,
+    route: Route,
     session: SessionBrief,
     turn: Option<u64>,
     show: Show<'a>,
@@ -218,22 +222,20 @@ pub(super) struct Follow<'a> {
 }
 
 impl<'a> Follow<'a> {
-    pub(super) fn turn(desk: &'a Desk<'a>, link: Link, session: &SessionBrief, turn: Option<u64>) -> Self {
-        let host = link.route.host().map(str::to_owned);
-        let show = Show::new(desk, false, host);
-        Self { desk, link, session: session.clone(), turn, show, synced: false, before: Vec::new() }
+    pub(super) fn turn(desk: &'a Desk<'a>, route: Route, session: &SessionBrief, turn: Option<u64>) -> Self {
+        let show = Show::new(desk, Whose::One, route.host().map(str::to_owned));
+        Self { desk, route, session: session.clone(), turn, show, synced: false, before: Vec::new() }
     }
 
     /// Shows it until it is over; exits like `session wait`.
-    pub(super) fn run(mut self) -> Result<ExitCode, Problem> {
+    pub(super) fn run(mut self, link: Link) -> Result<ExitCode, Problem> {
         let watch = SessionWatch {
             session_id: self.session.id.clone(),
             tail: TAIL,
             attended: self.desk.is_attended(),
             ..SessionWatch::default()
         };
-        let route = self.link.route.clone();
-        let mut stream = self.desk.to.reach(&route, None)?.heeding()?.stream(&watch)?;
+        let mut stream = link.heeding()?.stream(&watch)?;
         loop {
             let done = match stream.next() {
                 Ok(Said::Frame(frame, data)) => self.take(*frame, data),
@@ -268,7 +270,7 @@ impl<'a> Follow<'a> {
         let is_ours = self.turn.is_none() || frame.turn.is_none() || frame.turn == self.turn;
         if let Happening::SessionBrief(brief) = &frame.what {
             self.session = (**brief).clone();
-            self.session.host = self.link.route.host().map(str::to_owned);
+            self.session.host = self.route.host().map(str::to_owned);
         }
         let ends = if let Happening::Synced(_) = frame.what {
             self.synced()
@@ -348,14 +350,15 @@ impl<'a> Follow<'a> {
             self.desk.notes.last_line(&format!("◦ left; it goes on: agentline session cancel {id}"));
             return Ok(ExitCode::from(code));
         }
-        let route = self.link.route.clone();
         let stop = SessionStop::of(self.session.id.clone());
-        let mut link = self.desk.to.reach(&route, Some(Duration::from_secs(10)))?;
+        let mut link = self.desk.to.reach(&self.route, Some(Duration::from_secs(10)))?;
         link.ask(&stop)?;
         self.desk.notes.last_line(&format!("◦ cancelled: {id}"));
         Ok(ExitCode::from(code))
     }
 }
 
+/// What is taken in before it is shown.
+const BATCH: usize = 256;
 /// Messages of before that are asked for: a prompt that is over already is among them.
 const TAIL: usize = 50;

@@ -10,12 +10,12 @@ use crate::hub_process::Home;
 use crate::rig::{AGENTLINE, Done, Running, done, text};
 
 /// A home with two agents in it.
-struct Desk {
-    home: Home,
+pub(crate) struct Desk {
+    pub(crate) home: Home,
 }
 
 impl Desk {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let desk = Self { home: Home::new() };
         for id in ["one", "two"] {
             desk.add(id, &[AGENTLINE, "demo-agent"]);
@@ -23,31 +23,31 @@ impl Desk {
         desk
     }
 
-    fn add(&self, id: &str, command: &[&str]) {
+    pub(crate) fn add(&self, id: &str, command: &[&str]) {
         let added = self.run(&[&["agent", "add", id, "--"], command].concat());
         assert_eq!(added.code, Some(0), "{added:?}");
     }
 
-    fn run(&self, args: &[&str]) -> Done {
+    pub(crate) fn run(&self, args: &[&str]) -> Done {
         self.home.run(args)
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         self.home.bench.agentline(args)
     }
 
     /// A session of that agent, and its id.
-    fn session(&self, agent: &str, prompt: &str) -> String {
+    pub(crate) fn session(&self, agent: &str, prompt: &str) -> String {
         let started = self.run(&["session", "new", "-q", "--agent", agent, prompt]);
         assert_eq!(started.code, Some(0), "{started:?}");
         started.out.trim().to_owned()
     }
 
-    fn wait(&self, id: &str) -> Option<i32> {
+    pub(crate) fn wait(&self, id: &str) -> Option<i32> {
         self.run(&["session", "wait", id, "--timeout", "30s"]).code
     }
 
-    fn row(&self, id: &str) -> Value {
+    pub(crate) fn row(&self, id: &str) -> Value {
         let rows = self.run(&["session", "list", "-a", "--json"]).objects();
         rows.into_iter().find(|row| row["id"] == id).unwrap_or_else(|| panic!("no {id}"))
     }
@@ -322,7 +322,9 @@ fn another_machine_is_spoken_to_as_this_one() {
     let mut watch = Running::new(&mut here.command(&["session", "watch", "s1@box", "--json"]));
     watch.until_some(|frame| frame["kind"] == "synced");
     there.home.kill();
-    assert_eq!(watch.end().0.code(), Some(4));
+    watch.until_some(|frame| frame["kind"] == "synced");
+    watch.signal(Signal::INT);
+    assert_eq!(watch.end().0.code(), Some(130));
 }
 
 #[test]

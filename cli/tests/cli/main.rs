@@ -17,6 +17,7 @@ mod hub_call;
 mod hub_hosts;
 mod hub_process;
 mod hub_stories;
+mod hub_terminals;
 mod inputs;
 mod leaving;
 mod login;

@@ -83,6 +83,21 @@ impl Terminal {
         self.screen.write_all(text.as_bytes()).expect("it takes text");
     }
 
+    /// Presses that key again and again until that text is on the screen: what comes too early is no answer.
+    pub(crate) fn presses(&mut self, key: &str, text: &str) {
+        let before = self.all().matches(text).count();
+        while self.all().matches(text).count() == before {
+            assert!(Instant::now() < self.deadline, "no {text:?} in\n{}", self.all());
+            self.types(key);
+            let patience = Instant::now() + PRESSES;
+            while self.all().matches(text).count() == before
+                && let Ok(bytes) = self.shown.recv_timeout(patience.saturating_duration_since(Instant::now()))
+            {
+                self.take(&bytes);
+            }
+        }
+    }
+
     /// Waits until that text is on the screen, or was: all of what is and was there.
     pub(crate) fn until(&mut self, text: &str) -> String {
         self.until_times(text, 1)
@@ -199,5 +214,7 @@ impl Drop for Terminal {
     }
 }
 
+/// Between two presses of a key.
+const PRESSES: std::time::Duration = std::time::Duration::from_millis(400);
 /// Nobody else writes this.
 const END: &str = "‡‡‡";

@@ -65,6 +65,16 @@ impl Hub {
         self.link.deadline()
     }
 
+    /// Whether another hub may be looked for: none shows it, and none is to.
+    pub(super) fn is_free(&self) -> bool {
+        self.link.is_empty() && self.config.is_none()
+    }
+
+    /// The hub to be looked for next.
+    pub(super) fn look_for(&mut self, config: Config) {
+        self.config = Some(config);
+    }
+
     /// The session is open. Whether a hub is looked for.
     pub(super) fn dial(&mut self, now: Now, session: &SessionId) -> bool {
         let Some(mut config) = self.config.take() else { return false };

@@ -89,6 +89,9 @@ pub enum Command {
     /// Refused: `NotReady`, the far end has not greeted yet; `Busy`, a call of that tag is open or a stream runs, behind
     /// which a server reads nothing; `Limit`, too many calls or bytes wait; `Closed`.
     Call(Tag, Request),
+    /// From here on an answer may take so long, instead of [`Config::answer`]; the one that is waited for has that time
+    /// again. Refused: `Closed`.
+    Patience(Option<Duration>),
     /// Closes the connection once all is sent: the way to cancel a stream. Open calls are [`Event::Lost`].
     /// Refused: `Closed`.
     Close,
@@ -134,6 +137,9 @@ pub struct Greeting {
     /// Why there is no hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Where there is none: the agents that one would have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
 }
 
 /// What a server did wrong.
@@ -240,6 +246,12 @@ impl Role for Client {
     fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
         match command {
             Command::Call(tag, request) => self.call(now, tag, &request),
+            Command::Patience(_) if matches!(self.stage, Stage::Closing) => Err(Refused::Closed),
+            Command::Patience(answer) => {
+                self.answer = answer;
+                self.restart(now);
+                Ok(())
+            }
             Command::Close => self.close(),
         }
     }

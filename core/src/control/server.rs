@@ -112,6 +112,9 @@ pub enum Command {
     ///
     /// Refused: as an [`Answer`](Self::Answer).
     State(Key, Vec<Json>),
+    /// Listens anew at the same address, since its name is gone: [`Event::Listening`] follows. Connections go on.
+    /// Refused: `Closed`, it is stopping.
+    Listen,
     /// Stops listening and ends every connection. Open requests fail with `app_unavailable`, streams end for
     /// this reason. Refused: `Closed`, it is stopping already.
     Shutdown(String),
@@ -173,6 +176,11 @@ impl Machine for Server {
             }
             Command::State(key, frames) => {
                 self.say(now, key, connection::Command::State(key.number, frames))?;
+            }
+            Command::Listen if self.stage != Stage::Serving => return Err(Refused::Closed),
+            Command::Listen => {
+                let (address, graces) = (self.config.address.clone(), &self.config.graces);
+                self.serve.renew(now, address, graces, &mut self.ids, &mut self.out);
             }
             Command::Shutdown(reason) => self.shutdown(now, &reason)?,
         }

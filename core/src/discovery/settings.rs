@@ -1,6 +1,8 @@
 //! The user's switches: which agents are on, which is the default, which variables each may have.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,6 +28,9 @@ pub struct Settings {
     /// Other machines, and how each is reached.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, Host>,
+    /// Whether a hub takes in agents that run already and dial in. Absent: it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse: Option<bool>,
     /// Everything that this version does not know, kept as it is.
     #[serde(flatten)]
     rest: BTreeMap<String, Value>,
@@ -51,6 +56,12 @@ struct Switches {
     /// Names of variables, never their values.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     env: BTreeSet<String>,
+    /// A file of variables with their values, read when the hub starts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    env_file: Option<PathBuf>,
+    /// Milliseconds that its handshake with the hub may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    init_timeout_ms: Option<u64>,
     #[serde(flatten)]
     rest: BTreeMap<String, Value>,
 }
@@ -116,6 +127,28 @@ impl Settings {
     /// The names of the variables that an agent may have.
     pub fn env_names(&self, id: &str) -> impl Iterator<Item = &str> {
         self.agents.get(id).into_iter().flat_map(|agent| agent.env.iter().map(String::as_str))
+    }
+
+    /// The file of variables that the hub gives an agent, read at each of its starts.
+    #[must_use]
+    pub fn env_file(&self, id: &str) -> Option<&Path> {
+        self.agents.get(id)?.env_file.as_deref()
+    }
+
+    /// Remembers that file, which is absolute.
+    pub fn set_env_file(&mut self, id: &str, file: PathBuf) {
+        self.agent(id).env_file = Some(file);
+    }
+
+    /// How long an agent's handshake with the hub may take, if that was said.
+    #[must_use]
+    pub fn init_timeout(&self, id: &str) -> Option<Duration> {
+        self.agents.get(id)?.init_timeout_ms.map(Duration::from_millis)
+    }
+
+    /// Remembers how long its handshake may take.
+    pub fn set_init_timeout(&mut self, id: &str, limit: Duration) {
+        self.agent(id).init_timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
     }
 
     /// Whether any agent was promised a variable.

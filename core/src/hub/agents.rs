@@ -22,7 +22,9 @@ use super::links::is_link;
 use super::machine::{Clock, Expects, Hub, Pending, Stage};
 use crate::acp::client;
 use crate::acp::session::Request as Placed;
-use crate::acp::session::{SessionInfo, SessionList, SessionSetup, SessionState, Setting as Word};
+use crate::acp::session::{
+    Elicitation, SessionInfo, SessionList, SessionSetup, SessionState, Setting as Word,
+};
 use crate::closed::{Cause, Closed};
 use crate::machine::{Exit, Machine, Now, Open as Way, SpawnSpec, Time};
 use crate::rpc::code;
@@ -187,6 +189,8 @@ impl Hub {
         (agent.run, agent.started) = (Run::Starting(source), now.mono);
         let mut config = client::Config::new(Way::Spawn(spec));
         config.info.clone_from(&self.config.info);
+        // Forms and pages are questions like others: whoever looks answers them.
+        config.capabilities.elicitation = Elicitation { form: true, url: true };
         config.timeouts.initialize = Some(agent.spec.initialize.unwrap_or(self.config.timeouts.initialize));
         let placed = self.sources.insert(now, source, Source::new(now, config));
         debug_assert!(placed.is_ok(), "each number is given once");

@@ -191,6 +191,8 @@ pub enum Command {
     Done(Tag, Found),
     /// The agents are others.
     Agents(Vec<AgentSpec>),
+    /// Listen anew: somebody has removed the names of the sockets. What is connected stays. Refused: `Closed`.
+    Listen,
     /// Leave: turns end, what waits is kept, agents are stopped. Refused: `Closed`, it is leaving.
     Stop,
 }

@@ -43,6 +43,13 @@ impl Hub {
         self.links = Some(Serve::new(now, address, MOST, &graces, &mut self.ids, &mut self.out));
     }
 
+    /// The same where the name of the socket is gone. Links go on.
+    pub(super) fn listen_anew(&mut self, now: Now, address: Address) {
+        if let Some(links) = &mut self.links {
+            links.renew(now, address, &Graces::default(), &mut self.ids, &mut self.out);
+        }
+    }
+
     /// Takes what was heard on a link, and fires the clocks of links.
     pub(super) fn links_heard(&mut self, now: Now, heard: Option<(LinkId, Heard<'_>)>) {
         let Some(links) = &mut self.links else { return };

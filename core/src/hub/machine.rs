@@ -8,7 +8,7 @@ use super::api::{Call, HubProblem, Reason, Status, Who};
 use super::book::{ApprovalId, Book, Do, Sid, SourceId, Stand, Taken};
 use super::config::{Command, Config, Errand, Event, Found, Stored};
 use super::links::{Links, is_link};
-use super::shelf::Shelf;
+use super::shelf::{Shelf, take_up};
 use super::show;
 use super::watch::Watch;
 use crate::acp::session::SessionState;
@@ -183,7 +183,7 @@ impl Machine for Hub {
         if let Some(address) = hub.config.reverse.clone() {
             hub.listen(now, address);
         }
-        hub.take_up(now, records, prompts);
+        take_up(&mut hub.book, now, records, prompts);
         for problem in problems {
             hub.problem(now, problem);
         }
@@ -227,6 +227,12 @@ impl Machine for Hub {
                 self.found(now, pending, found);
             }
             Command::Agents(specs) => self.sync(now, specs),
+            Command::Listen => {
+                self.control.command(now, &(), server::Command::Listen)?;
+                if let Some(address) = self.config.reverse.clone() {
+                    self.listen_anew(now, address);
+                }
+            }
             Command::Stop => {
                 if !matches!(self.stage, Stage::Serving | Stage::Draining) {
                     return Err(Refused::Closed);
@@ -270,23 +276,6 @@ impl Hub {
     #[must_use]
     pub fn is_live(&self, source: SourceId) -> bool {
         self.sources.get(&source).is_some() || self.is_linked(source)
-    }
-
-    fn take_up(
-        &mut self,
-        now: Now,
-        records: Vec<super::book::Record>,
-        prompts: Vec<(Sid, TurnId, super::book::Prompt)>,
-    ) {
-        let mut of: BTreeMap<Sid, Vec<(TurnId, Arc<super::book::Prompt>)>> = BTreeMap::new();
-        for (sid, turn, prompt) in prompts {
-            of.entry(sid).or_default().push((turn, Arc::new(prompt)));
-        }
-        for record in records {
-            let mut mine = of.remove(&record.session).unwrap_or_default();
-            mine.sort_by_key(|(turn, _)| *turn);
-            self.book.take_up(now, record, mine);
-        }
     }
 
     fn heard(&mut self, now: Now, link: LinkId, heard: Heard<'_>) {

@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::api::HubProblem;
+use super::api::{HubProblem, SessionBrief, SessionsList};
 use super::book::{Book, Counters, Kept, Prompt, Record, Sid};
 use super::config::Stored;
-use crate::machine::{Change, Ids, Outputs, Store, StoreId};
+use super::desk::looks::{is_listed, newest_first};
+use super::show;
+use crate::machine::{Change, Ids, Now, Outputs, Store, StoreId};
 use crate::session::TurnId;
 
 /// Where each file goes, and which could not be written.
@@ -154,6 +156,32 @@ impl Stored {
         damaged
     }
 
+    /// The rows that a hub would show which starts from this, newest first. For who looks while none runs.
+    ///
+    /// ```
+    /// use agentline_core::Now;
+    /// use agentline_core::hub::Stored;
+    /// use agentline_core::hub::api::SessionsList;
+    ///
+    /// let mut stored = Stored::default();
+    /// let record = br#"{"version":1,"session":3,"agent":"gemini","cwd":"/w","status":"running","created":{"secs":1,"nanos":0},
+    ///     "active":{"secs":2,"nanos":0}}"#;
+    /// assert!(!stored.read("sessions", "s3.json", record));
+    /// let rows = stored.rows(Now::default(), &SessionsList { all: true, ..SessionsList::default() });
+    /// assert_eq!((&*rows[0].id, rows[0].status), ("s3", agentline_core::hub::api::Status::Cancelled));
+    /// ```
+    #[must_use]
+    pub fn rows(self, now: Now, wanted: &SessionsList) -> Vec<SessionBrief> {
+        let mut book = Book::new(self.counters);
+        take_up(&mut book, now, self.records, self.prompts);
+        let sids = newest_first(&book).into_iter().filter(|sid| is_listed(&book, now, *sid, wanted));
+        let row = |sid: Sid| {
+            let session = book.get(sid)?;
+            Some(show::session(sid, session, now.unix, now.unix, &session.home.agent, false))
+        };
+        sids.filter_map(row).take(wanted.limit.unwrap_or(usize::MAX)).collect()
+    }
+
     fn read_session(&mut self, bytes: &[u8]) -> Result<(), serde_json::Error> {
         if !self.is_later(bytes)? {
             self.records.push(serde_json::from_slice::<Record>(bytes)?);
@@ -186,6 +214,19 @@ impl Stored {
             });
         }
         Ok(later)
+    }
+}
+
+/// Takes up what is stored.
+pub(super) fn take_up(book: &mut Book, now: Now, records: Vec<Record>, prompts: Vec<(Sid, TurnId, Prompt)>) {
+    let mut of: BTreeMap<Sid, Vec<(TurnId, Arc<Prompt>)>> = BTreeMap::new();
+    for (sid, turn, prompt) in prompts {
+        of.entry(sid).or_default().push((turn, Arc::new(prompt)));
+    }
+    for record in records {
+        let mut mine = of.remove(&record.session).unwrap_or_default();
+        mine.sort_by_key(|(turn, _)| *turn);
+        book.take_up(now, record, mine);
     }
 }
 

@@ -21,7 +21,7 @@ impl Audit<Client> for Calls {
     fn command(&mut self, command: &client::Command) {
         self.newest = match command {
             client::Command::Call(tag, _) => self.open.insert(*tag).then_some(*tag),
-            client::Command::Close => None,
+            client::Command::Patience(_) | client::Command::Close => None,
         };
     }
 
@@ -70,6 +70,7 @@ impl Audit<Server> for Requests {
         self.newest = match command {
             server::Command::Answer(_, Answer::Frame(_))
             | server::Command::State(..)
+            | server::Command::Listen
             | server::Command::Shutdown(_) => None,
             server::Command::Answer(key, Answer::Reply(_) | Answer::Fail(_) | Answer::End(_)) => {
                 self.open.remove(key).then_some(*key)

@@ -250,8 +250,26 @@ fn the_clock_of_a_call_starts_when_it_can_be_sent() {
 }
 
 #[test]
+fn whoever_asks_may_have_another_patience_from_there_on() {
+    let mut bench = connected(config());
+    bench.command(Command::Patience(Some(Duration::from_secs(1)))).unwrap();
+    bench.command(call(1, "a")).unwrap();
+    bench.bytes(LINK, "{\"ok\":true}\n");
+    bench.command(Command::Patience(None)).unwrap();
+    bench.command(call(2, "b")).unwrap();
+    bench.pass(Duration::from_secs(1000));
+    assert_eq!(told(&mut bench), ["1 reply null"]);
+    bench.command(Command::Patience(Some(Duration::from_secs(3)))).unwrap();
+    bench.pass(Duration::from_secs(2));
+    assert!(told(&mut bench).is_empty(), "it has the whole time again");
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(told(&mut bench), ["2 lost Fault(TimedOut)", "closed Fault(TimedOut)"]);
+    assert_eq!(bench.command(Command::Patience(None)), Err(Refused::Closed));
+}
+
+#[test]
 fn a_trace_can_hold_the_config_and_every_command() {
-    for command in [call(1, "a"), Command::Close] {
+    for command in [call(1, "a"), Command::Patience(Some(Duration::from_secs(7))), Command::Close] {
         let json = serde_json::to_string(&command).unwrap();
         assert_eq!(serde_json::from_str::<Command>(&json).unwrap(), command, "{json}");
     }

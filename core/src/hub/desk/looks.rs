@@ -5,7 +5,7 @@ use crate::control::{Answer, Key};
 use crate::hub::api::{
     Reason, SessionBrief, SessionShow, SessionWait, SessionsList, Status, Waited, WaitedFor,
 };
-use crate::hub::book::{Sid, WEEK};
+use crate::hub::book::{Book, Sid, WEEK};
 use crate::hub::machine::{Clock, Hub, Wait, Wants};
 use crate::hub::show;
 use crate::machine::Now;
@@ -14,11 +14,10 @@ impl Hub {
     /// Sessions as rows, newest first.
     pub(super) fn sessions_list(&mut self, now: Now, it: &SessionsList) -> Desk {
         self.look(now);
-        let mut sids: Vec<Sid> = self.book.sessions().map(|(sid, _)| sid).collect();
-        sids.sort_by_key(|sid| std::cmp::Reverse(self.book.get(*sid).map(|session| (session.active, *sid))));
+        let sids = newest_first(&self.book);
         let after = it.after.as_deref().map(|word| self.sid(word)).transpose()?;
         let from = after.and_then(|sid| sids.iter().position(|of| *of == sid)).map_or(0, |at| at + 1);
-        let rows = sids.iter().skip(from).filter(|sid| self.is_listed(now, **sid, it));
+        let rows = sids.iter().skip(from).filter(|sid| is_listed(&self.book, now, **sid, it));
         let rows: Vec<SessionBrief> =
             rows.take(it.limit.unwrap_or(usize::MAX)).map(|sid| self.brief(now, *sid)).collect();
         reply::<SessionsList>(&rows)
@@ -30,21 +29,6 @@ impl Hub {
         for id in self.agents.keys().cloned().collect::<Vec<_>>() {
             self.list_later(now, &id);
         }
-    }
-
-    fn is_listed(&self, now: Now, sid: Sid, it: &SessionsList) -> bool {
-        let Some(session) = self.book.get(sid) else { return false };
-        let (status, _) = session.status_at(now.unix);
-        let shown = match it.archived {
-            Some(archived) => session.archived == archived,
-            None => it.all || !session.archived,
-        };
-        let recent = it.all || session.is_busy() || now.unix.saturating_sub(session.active) <= WEEK;
-        shown
-            && recent
-            && it.status.is_none_or(|wanted| wanted == status)
-            && it.agent.as_deref().is_none_or(|agent| agent == &*session.home.agent)
-            && it.cwd.as_deref().is_none_or(|cwd| cwd == &*session.home.cwd)
     }
 
     /// The messages: those that are known, or those that the agent is asked for.
@@ -138,3 +122,26 @@ impl Hub {
 
 /// The longest wait that has a clock.
 const MONTH_MS: u64 = 30 * 24 * 3600 * 1000;
+
+/// The sessions of a book, newest first.
+pub(in crate::hub) fn newest_first(book: &Book) -> Vec<Sid> {
+    let mut sids: Vec<Sid> = book.sessions().map(|(sid, _)| sid).collect();
+    sids.sort_by_key(|sid| std::cmp::Reverse(book.get(*sid).map(|session| (session.active, *sid))));
+    sids
+}
+
+/// Whether a list has that session.
+pub(in crate::hub) fn is_listed(book: &Book, now: Now, sid: Sid, it: &SessionsList) -> bool {
+    let Some(session) = book.get(sid) else { return false };
+    let (status, _) = session.status_at(now.unix);
+    let shown = match it.archived {
+        Some(archived) => session.archived == archived,
+        None => it.all || !session.archived,
+    };
+    let recent = it.all || session.is_busy() || now.unix.saturating_sub(session.active) <= WEEK;
+    shown
+        && recent
+        && it.status.is_none_or(|wanted| wanted == status)
+        && it.agent.as_deref().is_none_or(|agent| agent == &*session.home.agent)
+        && it.cwd.as_deref().is_none_or(|cwd| cwd == &*session.home.cwd)
+}

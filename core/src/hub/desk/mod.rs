@@ -1,6 +1,6 @@
 //! What clients ask, and what they are answered.
 
-mod looks;
+pub(super) mod looks;
 mod orders;
 mod questions;
 mod streams;
