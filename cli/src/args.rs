@@ -242,6 +242,12 @@ pub(crate) struct Session {
     /// Another folder that the agent may work in
     #[arg(long, value_name = "DIR")]
     pub(crate) add_dir: Vec<PathBuf>,
+    /// Run commands for an agent that asks for it; rules of kind execute decide about them, else they may
+    #[arg(long)]
+    pub(crate) host_terminal: bool,
+    /// Read and write files of the workspace for an agent that asks for it; rules of kind read and edit decide
+    #[arg(long)]
+    pub(crate) host_files: bool,
     /// Instructions that the agent adds to its own
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,

@@ -32,6 +32,13 @@ impl<M: Machine> Driver<M> {
         })
     }
 
+    pub(crate) fn command(&self, command: M::Command) -> Result<(), Refused> {
+        match self {
+            Self::Blocking(driver) => driver.command(command),
+            Self::Smol(events, _) => events.command(command),
+        }
+    }
+
     pub(crate) fn handle(&self) -> Handle<M> {
         match self {
             Self::Blocking(driver) => Handle::Blocking(driver.handle()),

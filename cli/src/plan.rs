@@ -15,6 +15,7 @@ use agentline_core::acp::session::{
 };
 use agentline_core::conversation;
 use agentline_core::discovery::{Environment, Launch};
+use agentline_core::host;
 use agentline_core::rules::{Rule, Rules};
 use agentline_core::subagent::env::{Scrubbed, scrub};
 use agentline_core::subagent::{Allow, Budget, Choice, Config, Policy, Questions};
@@ -103,6 +104,7 @@ impl Task {
             rules,
             questions: self.questions,
             budget: args.session.budget(),
+            host: args.session.host(start),
             ..conversation::Config::new(client(spec, timeouts, args.child.leave_grace), setup)
         };
         let config = Config { conversation, prompt: self.prompt, timeout: args.timeout };
@@ -154,13 +156,17 @@ pub(crate) fn spawn_of(
     let withheld = withheld.iter().filter(|name| !is_given(name));
     start.withheld = withheld.map(|name| name.to_string_lossy().into_owned()).collect();
     env.extend(given.into_iter().map(|(name, value)| (name, value.into())));
-    let inside = start.agent.as_deref().unwrap_or(&start.name);
-    env.insert(INSIDE.into(), OsString::from(inside).into());
+    env.insert(INSIDE.into(), OsString::from(start.inside()).into());
     let env = env.into_iter().collect();
     Ok(Spawn { spec: SpawnSpec { program, args, cwd, env, stderr: Stderr::Pipe }, whose, secrets, spellings })
 }
 
 impl Start {
+    /// What its programs know it by.
+    fn inside(&self) -> &str {
+        self.agent.as_deref().unwrap_or(&self.name)
+    }
+
     /// What can be said before anything was looked at.
     pub(crate) fn unknown(args: &Child) -> Self {
         let cwd = args.cwd.as_deref().unwrap_or(Path::new("."));
@@ -307,6 +313,19 @@ impl Session {
         let content: Vec<ContentBlock> = texts.into_iter().map(ContentBlock::text).collect();
         let system = (!content.is_empty()).then(|| SystemPrompt { mode: "append".into(), content });
         Ok(Setup { directories, system })
+    }
+
+    /// What is hosted for the agent. Its commands get what is ours, without credentials, and nothing that only the agent
+    /// itself is given.
+    pub(crate) fn host(&self, start: &Start) -> host::Config {
+        let env = || {
+            let inside = (INSIDE.into(), start.inside().into());
+            scrub(std::env::vars_os(), [inside]).env
+        };
+        host::Config {
+            terminals: self.host_terminal.then(|| host::Terminals { env: env(), ..Default::default() }),
+            files: self.host_files.then(host::Files::default),
+        }
     }
 
     /// What the agent may spend.

@@ -14,6 +14,7 @@ use agentline_core::Open;
 use agentline_core::acp::session::AuthMethod;
 use agentline_core::subagent::{Command, Event, Policy, Questions, Run};
 use agentline_core::trace::{Masks, Recording, Tap, Tapped, Traced};
+use agentline_os::workspace;
 
 use crate::approval::{self, Elsewhere};
 use crate::args::Permission;
@@ -153,6 +154,11 @@ fn drive(
             logins = finished.logins().to_vec();
         }
         match (told, &mut trace) {
+            (Traced::Event(Event::FileWanted(wanted)), _) => {
+                let (request, done) = (wanted.request, workspace::carry_out(&wanted));
+                // Refused when nobody waits for it any more.
+                let _ = driver.command(Command::FileDone { request, done });
+            }
             (Traced::Event(event @ Event::Finished(_)), Some(trace)) => {
                 show.warn(trace.flush());
                 show.told(event);

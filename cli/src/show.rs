@@ -125,6 +125,8 @@ impl Show {
                 | Event::SessionOpened(_)
                 | Event::Listed(_)
                 | Event::PageDone(_)
+                | Event::FileWanted(_)
+                | Event::Hosted(_)
                 | Event::Line(_)
                 | Event::Text(_)
                 | Event::Stderr(_)

@@ -135,6 +135,8 @@ impl Agent {
                 | Event::PermissionAsked(_)
                 | Event::PermissionDecided(_)
                 | Event::PageDone(_)
+                | Event::FileWanted(_)
+                | Event::Hosted(_)
                 | Event::Noticed(_)
                 | Event::Closed(_) => {}
             }

@@ -29,6 +29,7 @@ use crate::closed::Closed;
 use crate::conversation::answer::Answer;
 use crate::conversation::turn::is_answer;
 use crate::conversation::{self, Conversation, Finished, Outcome, Reply};
+use crate::host::FileError;
 use crate::machine::{Deadline, Ids, Input, Machine, Now, Output, Outputs, Refused, soonest};
 use crate::nest::{Nest, Told};
 use crate::reverse;
@@ -94,6 +95,13 @@ pub enum Command {
     },
     /// Show the conversation to that hub from here on. Refused: `Busy`, one shows it or is being asked already.
     Announce(Box<reverse::agent::Config>),
+    /// Say how a file was read or written.
+    FileDone {
+        /// The key, from the event that wanted it.
+        request: RequestKey,
+        /// What it holds, or nothing where it was written.
+        done: Result<String, FileError>,
+    },
     /// Nothing more will be typed: leaves when everything that was typed is answered.
     Finish,
     /// Leaves now. A running turn is aborted.
@@ -349,6 +357,9 @@ impl Chat {
             }
             Command::Reply { request, reply } => {
                 self.ask(now, conversation::Command::Reply { request, reply })
+            }
+            Command::FileDone { request, done } => {
+                self.ask(now, conversation::Command::FileDone { request, done })
             }
             Command::Finish => {
                 self.keyboard = Keyboard::Ended;

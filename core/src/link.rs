@@ -50,6 +50,8 @@ pub struct Link {
     graces: Graces,
     write: usize,
     stderr_tail: usize,
+    /// Our half is closed.
+    shut: bool,
 }
 
 /// What an input meant for the link's owner.
@@ -106,6 +108,7 @@ impl Link {
             graces: graces.clone(),
             write: limits.write,
             stderr_tail: limits.stderr_tail,
+            shut: false,
         }
     }
 
@@ -273,6 +276,15 @@ impl Link {
         }
     }
 
+    /// Closes our half of an open link and stays, for an owner who has nothing to say: the peer's input is empty.
+    pub fn end_input<E>(&mut self, out: &mut Outputs<E>) {
+        if self.is_open() && !std::mem::replace(&mut self.shut, true) {
+            self.outbox.clear();
+            self.in_flight = None;
+            out.act(self.id, Action::CloseWrite);
+        }
+    }
+
     /// Ends the link at once: what is unsent is lost, and nothing that the peer still says matters.
     pub fn cut<E>(&mut self, out: &mut Outputs<E>) {
         if !self.is_closed() {
@@ -324,7 +336,7 @@ impl Link {
     /// Whether a line that is queued now has a way to the peer.
     #[must_use]
     pub const fn is_writable(&self) -> bool {
-        matches!(self.phase, Phase::Opening { .. } | Phase::Open)
+        !self.shut && matches!(self.phase, Phase::Opening { .. } | Phase::Open)
     }
 
     /// Whether lines reach the peer.
@@ -470,7 +482,9 @@ impl Link {
         self.outbox.clear();
         self.in_flight = None;
         self.phase = Phase::Leaving { until: now.mono + self.graces.eof };
-        out.act(self.id, Action::CloseWrite);
+        if !std::mem::replace(&mut self.shut, true) {
+            out.act(self.id, Action::CloseWrite);
+        }
         if matches!(self.life, Life::Exited(..)) {
             self.look(now, FIRST_LOOK, out);
         } else {

@@ -422,6 +422,8 @@ pub enum Stderr {
     Pipe,
     /// It is thrown away.
     Null,
+    /// It goes where its standard output goes: one stream, in the order in which both were written.
+    Output,
 }
 
 /// A signal to a process group.

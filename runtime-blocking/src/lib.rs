@@ -21,6 +21,6 @@ mod subagent;
 #[cfg(doctest)]
 struct Readme;
 
-pub use agentline_os::{Batch, Given, Providers, guardian};
+pub use agentline_os::{Batch, Given, Providers, guardian, workspace};
 pub use drive::{Driver, Handle};
 pub use subagent::Subagent;

@@ -18,6 +18,7 @@ use std::io;
 use agentline_core::Closed;
 use agentline_core::acp::Fault;
 use agentline_core::subagent::{Command, Config, Event, Finished, Run};
+use agentline_os::workspace;
 
 use crate::drive::{Driver, Handle};
 
@@ -71,6 +72,11 @@ impl Subagent {
         match self.driver.next() {
             Some(Event::Finished(finished)) => self.result = Some(*finished),
             Some(Event::Closed(closed)) => self.closed = Some(*closed),
+            Some(Event::FileWanted(wanted)) => {
+                let (request, done) = (wanted.request, workspace::carry_out(&wanted));
+                // Refused when nobody waits for it any more.
+                let _ = self.driver.command(Command::FileDone { request, done });
+            }
             Some(_) => {}
             None => return false,
         }

@@ -79,6 +79,7 @@ pub mod store;
 mod stream;
 pub mod trust;
 mod watch;
+pub mod workspace;
 
 pub use engine::{Batch, Engine};
 pub use given::Given;

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
+use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
@@ -79,29 +79,27 @@ pub(crate) fn spawn(spec: &SpawnSpec) -> Result<Spawned, OpenError> {
         return Err(OpenError::BadDirectory);
     }
     let program = find(&spec.program, search_path(spec))?;
+    let shared = (spec.stderr == Stderr::Output).then(io::pipe).transpose();
+    let shared = shared.map_err(|error| spawn_error(errno(&error)))?;
     let spawned = guardian::witness(|post| {
         let env = spec.env.iter().map(|(name, value)| (&**name, value.expose().as_os_str()));
         let mark = post.map(|post| (OsStr::new(guardian::MARK), OsStr::new(&post.mark)));
         let args = std::iter::once(&spec.program).chain(&spec.args).map(|arg| &**arg);
         let image = Image::new(program.as_os_str(), args, env.chain(mark))?;
         let mut command = Command::new(&program);
-        command.current_dir(&spec.cwd).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(
-            match spec.stderr {
-                Stderr::Inherit => Stdio::inherit(),
-                Stderr::Pipe => Stdio::piped(),
-                Stderr::Null => Stdio::null(),
-            },
-        );
+        let (stdout, stderr) = outputs(spec.stderr, shared.as_ref())?;
+        command.current_dir(&spec.cwd).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         become_image(&mut command, image, post.map(|post| Ear::clone(&post.ear)));
         command.spawn()
     });
     let mut process = spawned.map_err(|error| unspawned(error, &spec.cwd, &program))?;
-    let (stdin, stdout, stderr) = (process.stdin.take(), process.stdout.take(), process.stderr.take());
+    let (stdin, stderr) = (process.stdin.take(), process.stderr.take());
+    let stdout = process.stdout.take().map(OwnedFd::from).or(shared.map(|(ours, _)| ours.into()));
     let child = Child::new(process);
     let pipes = || {
         let exit = exit_of(child.group)?;
         let (Some(stdin), Some(stdout)) = (stdin, stdout) else { return Err(Errno::BADF.into()) };
-        let (stdin, stdout, stderr) = (stdin.into(), stdout.into(), stderr.map(OwnedFd::from));
+        let (stdin, stderr) = (stdin.into(), stderr.map(OwnedFd::from));
         for pipe in [&stdin, &stdout].into_iter().chain(&stderr) {
             rustix::io::ioctl_fionbio(pipe, true)?;
         }
@@ -110,6 +108,19 @@ pub(crate) fn spawn(spec: &SpawnSpec) -> Result<Spawned, OpenError> {
     // On failure the child goes as it came: dropped, killed and reaped.
     let (stdin, stdout, stderr, exit) = pipes().map_err(|error| spawn_error(errno(&error)))?;
     Ok(Spawned { child, stdin, stdout, stderr, exit })
+}
+
+/// Where a child writes: standard output and error. `shared`: the pipe that is both.
+fn outputs(stderr: Stderr, shared: Option<&(PipeReader, PipeWriter)>) -> io::Result<(Stdio, Stdio)> {
+    if let Some((_, theirs)) = shared {
+        return Ok((theirs.try_clone()?.into(), theirs.try_clone()?.into()));
+    }
+    let stderr = match stderr {
+        Stderr::Inherit => Stdio::inherit(),
+        Stderr::Pipe => Stdio::piped(),
+        Stderr::Null | Stderr::Output => Stdio::null(),
+    };
+    Ok((Stdio::piped(), stderr))
 }
 
 /// Why there is no child. What was there when it was looked for may be gone by now, and the system has one number for

@@ -18,7 +18,7 @@ mod events;
 mod subagent;
 mod wakers;
 
-pub use agentline_os::{Batch, Given, Providers, guardian};
+pub use agentline_os::{Batch, Given, Providers, guardian, workspace};
 pub use drive::{Driver, spawn, spawn_with_given};
 pub use events::{Events, Handle};
 pub use subagent::Subagent;

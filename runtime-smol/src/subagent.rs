@@ -19,6 +19,7 @@ use std::io;
 use agentline_core::Closed;
 use agentline_core::acp::Fault;
 use agentline_core::subagent::{Command, Config, Event, Finished, Run};
+use agentline_os::workspace;
 
 use crate::drive::{Driver, spawn};
 use crate::events::{Events, Handle};
@@ -73,6 +74,11 @@ impl Subagent {
         match self.events.next().await {
             Some(Event::Finished(finished)) => self.result = Some(*finished),
             Some(Event::Closed(closed)) => self.closed = Some(*closed),
+            Some(Event::FileWanted(wanted)) => {
+                let (request, done) = (wanted.request, workspace::carry_out(&wanted));
+                // Refused when nobody waits for it any more.
+                let _ = self.events.command(Command::FileDone { request, done });
+            }
             Some(_) => {}
             None => return false,
         }

@@ -279,6 +279,8 @@ impl Told {
             | Said::QuestionAsked(_)
             | Said::QuestionDecided(_)
             | Said::PageDone(_)
+            | Said::FileWanted(_)
+            | Said::Hosted(_)
             | Said::Line(_)
             | Said::Stderr(_)
             | Said::Noticed(_) => return,

@@ -2,7 +2,9 @@
 //!
 //! A prompt is steps with `;` between them: `say TEXT`, `chunks N`, `think`, `tool TITLE`, `perm KIND,KIND`,
 //! `stop REASON`, `fail`, `sleep MS`, `hang`, `die CODE`, `env WORD`, `cwd`, `proof TEXT`, `spend AMOUNT`, `form`, `page`: the
-//! last two ask the user, and say the answer.
+//! last two ask the user, and say the answer. What the client is asked to do, and what it answers, is said by
+//! `run STEPS` (a [puppet](crate::puppet), with `&` between its steps), `output`, `wait`, `kill`, `release` (each of
+//! `terminal-1`, or of another), `read PATH` and `write PATH TEXT` (each path in the workspace, unless it is absolute).
 //!
 //! Flags: `--login` (it wants one by the method `l` before a session), `--slow-init MS`, `--noise` (a line of it before the first message), `--ignore-eof`, `--exit CODE` (at
 //! once). A process knows two more, which a world has as [manners](crate::world::Manners): `--trap-term`,
@@ -13,10 +15,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agentline_core::acp::agent::{self, Agent, Command, Event, Prompted, Reply, TurnKey, Wanted};
-use agentline_core::acp::services::{Elicit, ServiceRequest};
+use agentline_core::acp::services::{
+    CreateTerminal, Elicit, ReadTextFile, ServiceRequest, TerminalRef, WriteTextFile,
+};
 use agentline_core::acp::session::{AgentAuth, AgentCapabilities, Implementation};
 use agentline_core::acp::update::{Cost, Speaker, ToolCall, ToolCallUpdate, Update, Usage};
-use agentline_core::acp::{OptionKind, PermissionOption, PermissionOutcome, SessionSetup, StopReason};
+use agentline_core::acp::{
+    OptionKind, PermissionOption, PermissionOutcome, SessionId, SessionSetup, StopReason,
+};
 use agentline_core::machine::soonest;
 use agentline_core::rpc::{RpcError, code};
 use agentline_core::{
@@ -34,6 +40,8 @@ pub struct Start {
     pub cwd: PathBuf,
     /// Its environment.
     pub env: Vec<(String, String)>,
+    /// The program that it has the client run.
+    pub puppet: String,
 }
 
 impl Start {
@@ -45,6 +53,7 @@ impl Start {
             args: spec.args.iter().map(|arg| text(arg)).collect(),
             cwd: spec.cwd.clone(),
             env: spec.env.iter().map(|(name, value)| (text(name), text(value.expose()))).collect(),
+            puppet: "puppet".into(),
         }
     }
 
@@ -306,6 +315,56 @@ impl Scripted {
         }
     }
 
+    /// What the client is to do.
+    fn hosted(&self, word: &str, rest: &str) -> ServiceRequest {
+        let session_id: SessionId = "s-1".into();
+        let path = |path: &str| {
+            if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", self.workspace) }
+        };
+        let terminal_id = if rest.is_empty() { "terminal-1" } else { rest };
+        let of = TerminalRef { session_id: session_id.clone(), terminal_id: terminal_id.into() };
+        match word {
+            "run" => {
+                let (habit, steps) = if rest.starts_with("--") {
+                    rest.split_once(' ').unwrap_or((rest, ""))
+                } else {
+                    ("", rest)
+                };
+                let args = [habit, &steps.replace('&', ";")].map(str::to_owned);
+                ServiceRequest::CreateTerminal(CreateTerminal {
+                    session_id,
+                    command: self.start.puppet.clone(),
+                    args: args.into_iter().filter(|arg| !arg.is_empty()).collect(),
+                    env: Vec::new(),
+                    cwd: None,
+                    output_byte_limit: Some(64),
+                })
+            }
+            "output" => ServiceRequest::TerminalOutput(of),
+            "wait" => ServiceRequest::WaitForTerminal(of),
+            "kill" => ServiceRequest::KillTerminal(of),
+            "release" => ServiceRequest::ReleaseTerminal(of),
+            "read" => {
+                let path = path(rest);
+                ServiceRequest::ReadTextFile(ReadTextFile { session_id, path, line: None, limit: None })
+            }
+            _ => {
+                let (name, content) = rest.split_once(' ').unwrap_or((rest, ""));
+                let (path, content) = (path(name), content.to_owned());
+                ServiceRequest::WriteTextFile(WriteTextFile { session_id, path, content })
+            }
+        }
+    }
+
+    /// Waits for the answer, which is said.
+    fn request(&mut self, now: Now, wanted: ServiceRequest) {
+        self.wait(Wait::Answer);
+        if self.agent.command(now, Command::Request { tag: Tag(2), wanted }).is_err() {
+            self.wait(Wait::Nothing);
+            self.say(now, Speaker::Agent, "not offered");
+        }
+    }
+
     /// Takes the next step of the turn; `false`: there is none, or it is not yet time.
     fn go_on(&mut self, now: Now) -> bool {
         let Some(turn) = &mut self.turn else { return false };
@@ -341,6 +400,10 @@ impl Scripted {
                 self.ask(now, Command::Report { turn: key, update: Update::ToolCall(call) });
             }
             "perm" => self.ask_permission(now, key, rest),
+            "run" | "output" | "wait" | "kill" | "release" | "read" | "write" => {
+                let wanted = self.hosted(word, rest);
+                self.request(now, wanted);
+            }
             "form" => self.elicit(now, "form"),
             "page" => self.elicit(now, "url"),
             "spend" => {

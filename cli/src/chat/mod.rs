@@ -27,9 +27,10 @@ use agentline_core::attach::server::Why;
 use agentline_core::chat::{Chat, Command, Config, Event, Limits, Source};
 use agentline_core::conversation;
 use agentline_core::rules::Rules;
-use agentline_core::subagent::{self, Finished, Policy};
+use agentline_core::subagent::{self, Finished};
 use agentline_core::trace::{Masks, Recording, Tap, Tapped, Traced};
 use agentline_core::{Refused, Secret};
+use agentline_os::workspace;
 
 use crate::args::{Child, Consent, Format, Global, Permission, Session, duration};
 use crate::ask::Asked;
@@ -146,6 +147,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         rules,
         questions,
         budget: args.session.budget(),
+        host: args.session.host(&start),
         ..conversation::Config::new(client, setup.within(start.cwd.clone(), mcp_servers))
     };
     let config = Config {
@@ -192,7 +194,6 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         notes: notes.clone(),
         desk: Arc::clone(&keyboard.desk),
         known: Tools::default(),
-        asks: plan::policy(args.consent.permission) == Policy::Ask,
         keys: match (is_terminal, edits) {
             _ if global.quiet || global.format() == Format::Json => None,
             (true, true) => Some(KEYS),
@@ -228,8 +229,6 @@ struct Talk {
     desk: Arc<Desk>,
     /// What the agent said of its calls so far.
     known: Tools,
-    /// A person answers permission requests.
-    asks: bool,
     /// The keys, until they are told.
     keys: Option<&'static str>,
     /// A person has seen what went wrong; a script wants to know of any.
@@ -368,10 +367,13 @@ impl Talk {
         match event {
             Said::Started(peer) => self.started(peer.pid),
             Said::Finished(finished) => self.finished(*finished),
-            Said::PermissionAsked(asked) if self.asks => {
-                self.ask(Asked::permission(*asked, &self.known), chat);
-            }
+            Said::PermissionAsked(asked) => self.ask(Asked::permission(*asked, &self.known), chat),
             Said::QuestionAsked(asked) => self.ask(Asked::form(*asked), chat),
+            Said::FileWanted(wanted) => {
+                let (request, done) = (wanted.request, workspace::carry_out(&wanted));
+                // Refused when nobody waits for it any more.
+                let _ = chat.command(Command::FileDone { request, done });
+            }
             Said::SessionOpened(_) => {
                 self.screen.told(event);
                 self.screen.at_rest();
@@ -384,10 +386,10 @@ impl Talk {
             | Said::Line(_)
             | Said::Text(_)
             | Said::Updated(_)
-            | Said::PermissionAsked(_)
             | Said::PermissionDecided(_)
             | Said::QuestionDecided(_)
             | Said::PageDone(_)
+            | Said::Hosted(_)
             | Said::Listed(_)
             | Said::Stderr(_)
             | Said::Noticed(_)

@@ -2,6 +2,7 @@
 
 mod door;
 mod fault;
+mod guest;
 mod player;
 pub(crate) mod runner;
 mod script;
@@ -159,7 +160,8 @@ impl Demo {
             (prompt, _) => self.script.steps(prompt),
         };
         let (notes, inbox) = channel();
-        let player = Player { agent: self.agent.clone(), turn, session, tag, notes: inbox, tools: 0 };
+        let cwd = self.setup.as_ref().map(|setup| setup.cwd.clone()).unwrap_or_default();
+        let player = Player { agent: self.agent.clone(), turn, session, cwd, tag, notes: inbox, tools: 0 };
         self.turns.insert(turn, (tag, notes));
         thread::spawn(move || player.play(&steps));
     }

@@ -37,6 +37,8 @@ pub(super) struct Player {
     pub(super) agent: Handle<Agent>,
     pub(super) turn: TurnKey,
     pub(super) session: SessionId,
+    /// Where the session works.
+    pub(super) cwd: String,
     /// For its questions, of which one is open at a time.
     pub(super) tag: Tag,
     pub(super) notes: Receiver<Note>,
@@ -45,7 +47,7 @@ pub(super) struct Player {
 }
 
 /// Why the steps do not go on.
-enum Break {
+pub(super) enum Break {
     Stopped(StopReason),
     Failed(String),
     /// The turn is over, or the client is gone.
@@ -103,6 +105,9 @@ impl Player {
                 url: Some(url.clone()),
                 ..Elicit::default()
             }),
+            Step::Term(line) => self.term(line),
+            Step::ReadFile(path) => self.read_file(path),
+            Step::WriteFile(path, text) => self.write_file(path, text),
             Step::Spend(used, cost) => self.report(Update::Usage(Usage {
                 used: *used,
                 size: 200_000,
@@ -130,11 +135,11 @@ impl Player {
         }
     }
 
-    fn say(&self, speaker: Speaker, text: &str) -> Result<(), Break> {
+    pub(super) fn say(&self, speaker: Speaker, text: &str) -> Result<(), Break> {
         self.tell(|turn| Command::Say { turn, speaker, text: text.into() })
     }
 
-    fn report(&self, update: Update) -> Result<(), Break> {
+    pub(super) fn report(&self, update: Update) -> Result<(), Break> {
         self.tell(|turn| Command::Report { turn, update: update.clone() })
     }
 
@@ -166,7 +171,7 @@ impl Player {
         }
     }
 
-    fn announce(&mut self, tool: &Tool) -> Result<String, Break> {
+    pub(super) fn announce(&mut self, tool: &Tool) -> Result<String, Break> {
         self.tools += 1;
         let id = format!("call-{}", self.tools);
         self.report(Update::ToolCall(ToolCall {
@@ -186,7 +191,7 @@ impl Player {
         self.progress(id, ToolStatus::Completed)
     }
 
-    fn progress(&self, id: &str, status: ToolStatus) -> Result<(), Break> {
+    pub(super) fn progress(&self, id: &str, status: ToolStatus) -> Result<(), Break> {
         let status = Some(status);
         let update = ToolCallUpdate { tool_call_id: id.into(), status, ..ToolCallUpdate::default() };
         self.report(Update::ToolCallUpdate(update))
@@ -239,7 +244,7 @@ impl Player {
     }
 
     /// Asks the client for something; nothing, where it does not offer that.
-    fn request(&self, wanted: &ServiceRequest) -> Result<Option<Result<Json, RpcError>>, Break> {
+    pub(super) fn request(&self, wanted: &ServiceRequest) -> Result<Option<Result<Json, RpcError>>, Break> {
         match self.agent.command(Command::Request { tag: self.tag, wanted: wanted.clone() }) {
             Ok(()) => {}
             Err(Refused::NotOffered(_)) => return Ok(None),

@@ -40,6 +40,12 @@ pub(crate) enum Step {
     Form { message: String, schema: Json },
     /// Ask for a page to be visited, and say what came back.
     Page { message: String, url: String },
+    /// Have a command run by the client, and say what it wrote and how it ended. A demo agent has no shell of its own.
+    Term(String),
+    /// Have a file read by the client, and say what it holds.
+    ReadFile(String),
+    /// Have a file written by the client: its path, and what it will hold.
+    WriteFile(String, String),
     /// Tell what the session has used so far: tokens, and dollars.
     Spend(u64, f64),
     /// Tell any update, as it is written.
@@ -133,6 +139,12 @@ fn built_in(word: &str, rest: &str) -> Option<Vec<Step>> {
             message: "Enter the code ABCD-1234 there".into(),
             url: "https://example.org/device".into(),
         }],
+        "term" if !rest.is_empty() => vec![Step::Term(rest.into())],
+        "readfile" if !rest.is_empty() => vec![Step::ReadFile(rest.into())],
+        "writefile" => {
+            let (path, text) = rest.split_once(char::is_whitespace)?;
+            vec![Step::WriteFile(path.into(), format!("{}\n", text.trim()))]
+        }
         "spend" => {
             let tool = |n: u64| Tool {
                 title: format!("step {n}"),

@@ -10,6 +10,7 @@ use agentline_core::acp::update::{Chunk, Plan, PlanEntry, Speaker, ToolCall, Too
 use agentline_core::acp::{ContentBlock, Notice, SessionId, Update};
 use agentline_core::attach::presence::Attachment;
 use agentline_core::chat;
+use agentline_core::host::Hosted;
 use agentline_core::rpc::to_json;
 use agentline_core::subagent::{Decision, Decisions, Event, Outcome, QuestionDecided};
 use agentline_core::trace::Masks;
@@ -167,12 +168,14 @@ impl Screen for Json {
             Event::Updated(updated) => self.update(updated.moment, &updated.update),
             Event::PermissionDecided(decision) => self.line(&Line::Permission(&decision)),
             Event::QuestionDecided(decision) => self.line(&Line::Question(&decision)),
+            Event::Hosted(hosted) => self.line(&Line::Hosted(&hosted)),
             Event::PageDone(id) => self.line(&Line::PageDone { id: &id }),
             Event::Listed(list) => list.sessions.iter().for_each(|session| self.line(&Line::Listed(session))),
             Event::Noticed(news) => self.noticed(&news, false),
             Event::Stderr(text) if !self.quiet => self.foreign.write(&text),
             Event::Started(_)
             | Event::Line(_)
+            | Event::FileWanted(_)
             | Event::PermissionAsked(_)
             | Event::QuestionAsked(_)
             | Event::Stderr(_)
@@ -259,6 +262,8 @@ enum Line<'a> {
         entries: &'a [PlanEntry],
     },
     Permission(&'a Decision),
+    /// Something was done for the agent.
+    Hosted(&'a Hosted),
     /// A form or a page was answered.
     Question(&'a QuestionDecided),
     /// What was to be done at a page is done.

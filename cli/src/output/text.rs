@@ -9,6 +9,7 @@ use agentline_core::acp::update::{Plan, Speaker, ToolCallUpdate, Usage};
 use agentline_core::acp::{Unknown, Update};
 use agentline_core::attach::presence::Attachment;
 use agentline_core::chat::{Line, Source};
+use agentline_core::host::{Deed, Hosted};
 use agentline_core::subagent::{By, Decision, Event, Finished, Outcome, QuestionDecided, Reply, Verdict};
 use serde::Deserialize;
 
@@ -199,6 +200,31 @@ impl Text {
             | Update::SessionInfo(_)
             | Update::Usage(_) => {}
         }
+    }
+
+    /// What is done here because the agent asked for it. How a command ends is told with the tool that it belongs to.
+    fn hosted(&mut self, hosted: &Hosted) {
+        let (done, what) = match &hosted.deed {
+            Deed::Exited { .. } => return,
+            Deed::Read { path } => ("read here", path.clone()),
+            Deed::Wrote { path, .. } => ("written here", path.clone()),
+            Deed::Started { command, .. } => (
+                "run here",
+                match &command[..] {
+                    [line] => line.clone(),
+                    words => command_line(words),
+                },
+            ),
+        };
+        self.end_line();
+        let (mark, style, what) = match &hosted.error {
+            None => ("◦", self.paint().dim, format!("{done}: {what}")),
+            // Of a file it says which.
+            Some(why) if why.contains(&what) => ("✗", self.paint().bad, format!("not {done}: {why}")),
+            Some(why) => ("✗", self.paint().bad, format!("not {done}: {what}: {why}")),
+        };
+        let line = format!("  {mark} {}", plain(&what));
+        self.note(&In(style, fit(&line, self.notes.columns())).to_string());
     }
 
     /// What is offered to an agent beside the protocol's older parts.
@@ -409,6 +435,7 @@ impl Screen for Text {
             },
             Event::PermissionDecided(decision) => self.decided(&decision),
             Event::QuestionDecided(decision) => self.answered(&decision),
+            Event::Hosted(hosted) => self.hosted(&hosted),
             Event::PageDone(_) => self.note(&format!("  {}", In(self.paint().good, "✓ done at that page"))),
             Event::Stderr(text) => self.stderr(&text),
             Event::Noticed(notice) => self.odd.add(&notice),
@@ -416,6 +443,7 @@ impl Screen for Text {
             Event::Started(_)
             | Event::PermissionAsked(_)
             | Event::QuestionAsked(_)
+            | Event::FileWanted(_)
             | Event::Listed(_)
             | Event::Line(_)
             | Event::Finished(_)

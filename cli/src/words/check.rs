@@ -118,6 +118,8 @@ impl Lines {
             | Event::QuestionAsked(_)
             | Event::QuestionDecided(_)
             | Event::PageDone(_)
+            | Event::FileWanted(_)
+            | Event::Hosted(_)
             | Event::Stderr(_)
             | Event::Noticed(_)
             | Event::Closed(_) => String::new(),

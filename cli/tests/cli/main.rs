@@ -13,6 +13,7 @@ mod clients;
 mod failures;
 mod fresh;
 mod guarded;
+mod hosted;
 mod hub_call;
 mod hub_hosts;
 mod hub_process;

@@ -206,6 +206,8 @@ impl Hub {
             | Said::QuestionAsked(_)
             | Said::QuestionDecided(_)
             | Said::PageDone(_)
+            | Said::FileWanted(_)
+            | Said::Hosted(_)
             | Said::Stderr(_)
             | Said::Noticed(_)
             | Said::Closed(_) => return,

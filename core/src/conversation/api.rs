@@ -13,6 +13,7 @@ use crate::acp::{
     ContentBlock, Fault, Json, Notice, PermissionOption, PermissionOutcome, RequestKey, SessionId,
 };
 use crate::closed::Closed;
+use crate::host::{self, FileError, FileWanted, Hosted};
 use crate::machine::Peer;
 use crate::problem::{Failed, Phase, RootCause};
 use crate::rules::Rules;
@@ -23,6 +24,10 @@ use crate::rules::Rules;
 pub struct Config {
     /// The agent and the clocks of the connection.
     pub client: client::Config,
+    /// What is hosted for the agent, and offered to it: the capabilities of [the client](Self::client) for files and
+    /// terminals go by this.
+    #[serde(default)]
+    pub host: host::Config,
     /// The workspace and what goes with it.
     pub setup: SessionSetup,
     /// A new session or an old one.
@@ -42,7 +47,8 @@ pub struct Config {
     /// Who answers permission requests.
     #[serde(default)]
     pub policy: Policy,
-    /// What decides about permissions before the policy does. A rule that asks asks where the policy or the
+    /// What decides about permissions before the policy does, and about what is [hosted](Self::host), which is allowed
+    /// where no rule fits. A rule that asks asks where the policy or the
     /// [questions](Self::questions) do; elsewhere it rejects.
     #[serde(default)]
     pub rules: Rules,
@@ -69,6 +75,7 @@ impl Config {
     pub fn new(client: client::Config, setup: SessionSetup) -> Self {
         Self {
             client,
+            host: host::Config::default(),
             setup,
             session: Choice::default(),
             transcript: false,
@@ -152,6 +159,13 @@ pub enum Command {
         /// The answer.
         reply: Reply,
     },
+    /// Say how a file was read or written.
+    FileDone {
+        /// The key, from [`Event::FileWanted`].
+        request: RequestKey,
+        /// What it holds, or nothing where it was written.
+        done: Result<String, FileError>,
+    },
     /// Leave. A turn that runs is aborted.
     Shutdown,
     /// The same, and the child is not waited for: SIGTERM at once, SIGKILL 0.2 s later. Also taken while we leave.
@@ -186,6 +200,11 @@ pub enum Event {
     QuestionDecided(Box<QuestionDecided>),
     /// What was to be done at that page is done, by the agent's name of it.
     PageDone(String),
+    /// A file for the application to read or write, answered by [`Command::FileDone`]; only where files are
+    /// [hosted](Config::host).
+    FileWanted(Box<FileWanted>),
+    /// Something was done for the agent.
+    Hosted(Box<Hosted>),
     /// The child wrote to its standard error.
     Stderr(String),
     /// Something about the agent that is worth knowing.

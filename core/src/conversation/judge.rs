@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::api::{Allow, By, Policy};
 use crate::acp::{OptionKind, PermissionOption, PermissionRequest};
-use crate::rules::{Rules, Then};
+use crate::rules::{Rule, Rules, Then};
 
 /// What decides about permissions before a person is asked.
 #[derive(Debug)]
@@ -30,6 +30,19 @@ impl Judge {
         let Some(rule) = self.rules.decide(&asked.tool_call, &self.cwd, self.otherwise()) else {
             return self.by_policy(asked);
         };
+        self.by_rule(rule, asked)
+    }
+
+    /// The same about what was offered: nothing, where no rule stands in the way.
+    pub(crate) fn decide_of_host<'a>(
+        &self,
+        asked: &'a PermissionRequest,
+    ) -> Option<Result<Ruling<'a>, Option<Arc<str>>>> {
+        let rule = self.rules.decide(&asked.tool_call, &self.cwd, Then::Allow)?;
+        Some(self.by_rule(rule, asked))
+    }
+
+    fn by_rule<'a>(&self, rule: &Rule, asked: &'a PermissionRequest) -> Result<Ruling<'a>, Option<Arc<str>>> {
         let from = Some(rule.from.clone());
         let ruled = |option| Ok(Ruling { option, by: By::Rule, rule: from.clone() });
         match (rule.then, rule.then.option(asked)) {

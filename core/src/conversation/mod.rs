@@ -16,6 +16,7 @@ mod api;
 mod budget;
 mod errand;
 mod evidence;
+mod hosted;
 mod judge;
 mod login;
 mod opening;
@@ -34,10 +35,11 @@ pub use questions::{QuestionAsked, QuestionDecided, Questions, Reply, Wanted};
 
 use std::time::Duration;
 
-use crate::acp::client::{self, Client, Failure, PermissionAsked, Ready, TurnEnded};
+use crate::acp::client::{self, Failure, PermissionAsked, Ready, TurnEnded};
 use crate::acp::{ContentBlock, Fault, PermissionOutcome, RequestKey, SessionId};
 use crate::closed::Closed;
-use crate::machine::{Deadline, Heard, Input, Machine, Now, Output, Outputs, Refused, Tag};
+use crate::host::{self, Hosting};
+use crate::machine::{Deadline, Heard, Input, LinkId, Machine, Now, Output, Outputs, Refused, Tag};
 use crate::problem::{Clock, Failed, Phase, RootCause};
 use budget::Purse;
 use evidence::{Evidence, Lost};
@@ -49,7 +51,7 @@ use turn::{Ending, Turn};
 /// A conversation with one agent. [The module](self) draws what it goes through.
 #[derive(Debug)]
 pub struct Conversation {
-    client: Client,
+    client: Hosting,
     state: State,
     /// Once all is set in it.
     session: Option<SessionId>,
@@ -82,6 +84,7 @@ impl Machine for Conversation {
     fn new(now: Now, config: Config) -> Self {
         let Config {
             client,
+            host,
             setup,
             session,
             transcript,
@@ -97,7 +100,7 @@ impl Machine for Conversation {
         let judge = Judge { policy, rules, cwd: setup.cwd.clone(), asks };
         let opening = Opening::new(STEP, setup, session, settings).transcript(transcript).login(login);
         let mut this = Self {
-            client: Client::new(now, client),
+            client: Hosting::new(now, client, host),
             state: State::Starting(Box::new(opening)),
             session: None,
             turn: Turn::new(judge, output),
@@ -113,7 +116,7 @@ impl Machine for Conversation {
     }
 
     fn handle(&mut self, now: Now, input: Input<'_>) {
-        if let Input::Link(_, Heard::Opened(peer)) = input
+        if let Input::Link(LinkId::FIRST, Heard::Opened(peer)) = input
             && !matches!(self.state, State::Over)
         {
             self.evidence.started(now.mono);
@@ -129,6 +132,7 @@ impl Machine for Conversation {
             Command::Cancel => self.cancel(now),
             Command::Answer { request, outcome } => self.answer(now, request, outcome),
             Command::Reply { request, reply } => self.reply(now, request, reply),
+            Command::FileDone { request, done } => self.client.file_done(now, request, done),
             Command::Shutdown if self.is_leaving() => Err(Refused::Closed),
             Command::Shutdown => {
                 self.leave(now, None);
@@ -136,7 +140,11 @@ impl Machine for Conversation {
             }
             Command::Hasten => {
                 self.leave(now, None);
-                self.client.command(now, client::Command::Hasten)
+                match self.client.command(now, client::Command::Hasten) {
+                    // The agent is gone; what was run for it is on its way already.
+                    Err(Refused::Closed) if !matches!(self.state, State::Over) => Ok(()),
+                    done => done,
+                }
             }
         };
         self.settle(now);
@@ -191,13 +199,17 @@ impl Conversation {
     }
 
     fn settle(&mut self, now: Now) {
-        while let Some(output) = self.client.poll() {
-            if let Some(event) = self.out.pass(output) {
-                self.told(now, event);
+        while let Some(output) = self.client.poll(now) {
+            match self.out.pass(output) {
+                Some(host::Told::Client(event)) => self.told(now, event),
+                Some(host::Told::Asked(asked)) => self.hosting_asked(now, asked),
+                Some(host::Told::File(wanted)) => self.out.tell(Event::FileWanted(wanted)),
+                Some(host::Told::Hosted(hosted)) => self.out.tell(Event::Hosted(hosted)),
+                None => {}
             }
         }
         if let (State::Starting(_), Some(fault @ Fault::TimedOut { .. })) =
-            (&self.state, self.client.why_leaving())
+            (&self.state, self.client.client().why_leaving())
         {
             let cause = self.evidence.fault(Phase::Initialize, fault);
             let failed = Failed::new(Phase::Initialize, cause);
@@ -206,7 +218,7 @@ impl Conversation {
     }
 
     fn stderr_tail(&self) -> Option<String> {
-        Some(self.client.stderr_tail().trim_end().to_owned()).filter(|tail| !tail.is_empty())
+        Some(self.client.client().stderr_tail().trim_end().to_owned()).filter(|tail| !tail.is_empty())
     }
 
     const fn phase(&self) -> Phase {
@@ -248,6 +260,7 @@ impl Conversation {
             (State::Running, Some(session)) => {
                 self.client.command(now, client::Command::Cancel { session })?;
                 self.turn.cancelled();
+                self.give_up_hosting(now);
                 Ok(())
             }
             (State::Starting(_), _) => Err(Refused::NotReady),
@@ -267,6 +280,9 @@ impl Conversation {
     }
 
     fn answer(&mut self, now: Now, request: RequestKey, outcome: PermissionOutcome) -> Result<(), Refused> {
+        if self.client.is_undecided(request) {
+            return self.answer_hosting(now, request, &outcome);
+        }
         self.client.command(now, client::Command::Answer { request, outcome: outcome.clone() })?;
         self.out.tell_all(self.turn.answered(request, &outcome));
         Ok(())
@@ -409,6 +425,7 @@ impl Conversation {
             Err(Failure::Disconnected) => return self.lose(now, Phase::Prompt, Failure::Disconnected),
             Err(failure) => (None, Ending::failed(self.evidence.failure(Phase::Prompt, &failure))),
         };
+        self.give_up_hosting(now);
         let halted = self.halt.take().map(|failed| Ending::failed(*failed));
         self.end_turn(halted.unwrap_or(ending));
         if let State::Running = self.state {

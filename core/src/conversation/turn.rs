@@ -166,16 +166,38 @@ impl Turn {
         let PermissionAsked { request, asked: about } = &*asked;
         let Ruling { option, by, rule } = match self.judge.decide(about) {
             Ok(ruling) => ruling,
-            Err(rule) => {
-                self.open.insert(*request, Asked { rule, ..Asked::of(about) });
-                return (Event::PermissionAsked(asked), None);
-            }
+            Err(rule) => return (self.wait(rule, asked), None),
         };
         let outcome = option
             .map_or(PermissionOutcome::Cancelled, |option| PermissionOutcome::selected(&*option.option_id));
         let answer = client::Command::Answer { request: *request, outcome };
         let asked = Asked { rule, ..Asked::of(about) };
         (self.decided(*request, asked, option, by), Some(answer))
+    }
+
+    /// Takes what the agent wants to have done by us: what to tell of it, and whether it may be, unless the user is asked.
+    pub(crate) fn asked_of_host(&mut self, asked: Box<PermissionAsked>) -> (Option<Event>, Option<bool>) {
+        let PermissionAsked { request, asked: about } = &*asked;
+        let Ruling { option, by, rule } = match self.judge.decide_of_host(about) {
+            None => return (None, Some(true)),
+            Some(Ok(ruling)) => ruling,
+            Some(Err(rule)) => return (Some(self.wait(rule, asked)), None),
+        };
+        let allowed = option.is_some_and(|option| option.kind.allows());
+        let asked = Asked { rule, ..Asked::of(about) };
+        (Some(self.decided(*request, asked, option, by)), Some(allowed))
+    }
+
+    /// The user is asked.
+    fn wait(&mut self, rule: Option<Arc<str>>, asked: Box<PermissionAsked>) -> Event {
+        self.open.insert(asked.request, Asked { rule, ..Asked::of(&asked.asked) });
+        Event::PermissionAsked(asked)
+    }
+
+    /// Whether that is an answer to an open question.
+    pub(crate) fn offers(&self, request: RequestKey, option_id: &str) -> bool {
+        let asked = self.open.get(&request);
+        asked.is_some_and(|asked| asked.options.iter().any(|option| option.option_id == option_id))
     }
 
     /// The user has answered.

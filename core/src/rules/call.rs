@@ -1,6 +1,9 @@
 //! What a rule looks at in a call, as the agent tells it.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::{Rule, Then};
 use crate::acp::Json;
@@ -12,6 +15,8 @@ pub(super) struct Call<'a> {
     name: Option<&'a str>,
     /// The command lines, where it runs any.
     commands: Vec<String>,
+    /// Variables are set for them.
+    is_set: bool,
     /// Absolute, without `.` and `..`.
     paths: Vec<String>,
     cwd: &'a str,
@@ -32,6 +37,7 @@ impl<'a> Call<'a> {
             kind: call.kind.unwrap_or_default(),
             name: call.name.as_deref(),
             commands: input.commands,
+            is_set: input.is_set,
             paths,
             cwd,
         }
@@ -49,7 +55,7 @@ impl<'a> Call<'a> {
         if then.allows() {
             // Another command may hide behind any of these.
             let is_it = |line: &String| !line.contains(SHELL) && is(line, words);
-            return !self.commands.is_empty() && self.commands.iter().all(is_it);
+            return !self.is_set && !self.commands.is_empty() && self.commands.iter().all(is_it);
         }
         self.commands.iter().flat_map(|line| line.split(SHELL)).any(|command| runs(command, words))
     }
@@ -124,6 +130,7 @@ fn absolute(cwd: &str, path: &str) -> String {
 struct Input {
     commands: Vec<String>,
     paths: Vec<String>,
+    is_set: bool,
 }
 
 impl Input {
@@ -133,9 +140,11 @@ impl Input {
         enum Line {
             Whole(String),
             Words(Vec<String>),
-            Else(serde::de::IgnoredAny),
+            Pairs(BTreeMap<String, IgnoredAny>),
+            List(Vec<IgnoredAny>),
+            Else(IgnoredAny),
         }
-        let Ok(members) = serde_json::from_str::<std::collections::BTreeMap<String, Line>>(raw.get()) else {
+        let Ok(members) = serde_json::from_str::<BTreeMap<String, Line>>(raw.get()) else {
             return Self::default();
         };
         let mut input = Self::default();
@@ -147,7 +156,10 @@ impl Input {
                 ("command" | "cmd" | "argv", Line::Words(words)) => input.commands.extend(lines_of(&words)),
                 (name, Line::Whole(path)) if PATHS.contains(&name) => input.paths.push(path),
                 (name, Line::Words(paths)) if PATHS.contains(&name) => input.paths.extend(paths),
-                (_, Line::Whole(_) | Line::Words(_) | Line::Else(_)) => {}
+                ("env", Line::Words(names)) => input.is_set |= !names.is_empty(),
+                ("env", Line::Pairs(pairs)) => input.is_set |= !pairs.is_empty(),
+                ("env", Line::List(pairs)) => input.is_set |= !pairs.is_empty(),
+                (_, Line::Whole(_) | Line::Words(_) | Line::Pairs(_) | Line::List(_) | Line::Else(_)) => {}
             }
         }
         input
@@ -232,6 +244,20 @@ mod tests {
         ] {
             assert!(fits(allow, &json!({"toolCallId": "c", "rawInput": {"command": words}})), "{words}");
         }
+        for (env, allowed) in [
+            (json!({}), true),
+            (json!([]), true),
+            (json!(null), true),
+            (json!({"GIT_SSH": "/tmp/x"}), false),
+            (json!([{"name": "PATH", "value": "/tmp/x"}]), false),
+            (json!(["PATH"]), false),
+        ] {
+            let input = json!({"command": "git status", "env": env});
+            let call = json!({"toolCallId": "c", "rawInput": input});
+            assert_eq!(fits(allow, &call), allowed, "{env} makes another command of it");
+        }
+        let set = json!({"command": "rm x", "env": ["A"]});
+        assert!(fits(reject, &json!({"toolCallId": "c", "rawInput": set})));
         for input in [
             json!({"command": ["/tmp/x/bash", "-c", "git status"]}),
             json!({"command": ["bash", "-c", "git status", "more"]}),

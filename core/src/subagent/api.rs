@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::acp::{ContentBlock, PermissionOutcome, RequestKey};
 use crate::conversation::{self, Reply};
+use crate::host::FileError;
 
 /// What a run starts from: one child, one session, one prompt.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -47,6 +48,13 @@ pub enum Command {
         request: RequestKey,
         /// The answer.
         reply: Reply,
+    },
+    /// Say how a file was read or written.
+    FileDone {
+        /// The key, from [`Event::FileWanted`](super::Event::FileWanted).
+        request: RequestKey,
+        /// What it holds, or nothing where it was written.
+        done: Result<String, FileError>,
     },
     /// End the child: the ladder begins at once.
     Dispose,

@@ -99,7 +99,9 @@ impl Machine for Run {
 
 impl Run {
     fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
-        if self.late.is_some() && !matches!(command, Command::Answer { .. } | Command::Reply { .. }) {
+        let is_answer =
+            matches!(command, Command::Answer { .. } | Command::Reply { .. } | Command::FileDone { .. });
+        if self.late.is_some() && !is_answer {
             self.cancelled = true;
             self.tell(now);
             if command != Command::Hasten {
@@ -121,6 +123,9 @@ impl Run {
             }
             Command::Reply { request, reply } => {
                 self.conversation.command(now, conversation::Command::Reply { request, reply })
+            }
+            Command::FileDone { request, done } => {
+                self.conversation.command(now, conversation::Command::FileDone { request, done })
             }
             Command::Dispose => {
                 self.cancelled |= !self.told;
@@ -193,6 +198,8 @@ impl Run {
             | Event::QuestionAsked(_)
             | Event::QuestionDecided(_)
             | Event::PageDone(_)
+            | Event::FileWanted(_)
+            | Event::Hosted(_)
             | Event::Stderr(_)
             | Event::Noticed(_) => {}
         }

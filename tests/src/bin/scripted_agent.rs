@@ -10,8 +10,10 @@ use agentline_tests::scripted::{Exits, Scripted, Start};
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     habits::acquire(&args);
+    let program = std::env::current_exe().unwrap_or_default();
     let start = Start {
         args,
+        puppet: program.with_file_name("puppet").to_string_lossy().into_owned(),
         cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         env: std::env::vars().collect(),
     };

@@ -109,6 +109,10 @@ pub(super) fn rows() -> Vec<Row> {
             let spec = SpawnSpec { stderr: Stderr::Null, ..sh(dir, "echo lost >&2; echo kept") };
             (ended(spec), says(b"kept\n", b"", Exit::Code(0)))
         }),
+        row("stderr that goes where stdout goes keeps its place", |dir| {
+            let spec = SpawnSpec { stderr: Stderr::Output, ..sh(dir, "echo a; echo b >&2; echo c; exit 4") };
+            (ended(spec), says(b"a\nb\nc\n", b"", Exit::Code(4)))
+        }),
         row("a write to a dead child fails, and again", |dir| {
             let script = vec![
                 spawn(A, sh(dir, "exit 0")),

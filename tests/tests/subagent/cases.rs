@@ -76,17 +76,17 @@ impl Case {
         self
     }
 
-    fn play(mut self, play: impl FnMut(Option<&Event>) -> Option<Command> + 'static) -> Self {
+    pub(crate) fn play(mut self, play: impl FnMut(Option<&Event>) -> Option<Command> + 'static) -> Self {
         self.play = Box::new(play);
         self
     }
 
-    fn with(mut self, tweak: impl FnOnce(&mut Config) + 'static) -> Self {
+    pub(crate) fn with(mut self, tweak: impl FnOnce(&mut Config) + 'static) -> Self {
         self.tweak = Box::new(tweak);
         self
     }
 
-    fn check(mut self, check: impl FnOnce(&Seen) + 'static) -> Self {
+    pub(crate) fn check(mut self, check: impl FnOnce(&Seen) + 'static) -> Self {
         self.check = Box::new(check);
         self
     }
@@ -97,7 +97,7 @@ const EOF_GRACE: Duration = Duration::from_millis(50);
 const TERM_GRACE: Duration = Duration::from_millis(40);
 const CANCEL_GRACE: Duration = Duration::from_millis(60);
 
-fn case(name: impl Into<String>, prompt: &'static str) -> Case {
+pub(crate) fn case(name: impl Into<String>, prompt: &'static str) -> Case {
     let provider = Provider {
         provider_name: "acp".into(),
         command: String::new(),
@@ -147,6 +147,7 @@ pub(crate) fn cases() -> Vec<Case> {
         rules(),
         questions(),
         budgets(),
+        crate::hosted::cases(),
         logins(),
         cancelling(),
         leaving(),

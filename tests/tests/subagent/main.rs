@@ -2,6 +2,7 @@
 
 mod cases;
 mod checks;
+mod hosted;
 mod moments;
 mod providers;
 mod rig;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use agentline_blocking::Driver;
+use agentline_blocking::workspace;
 use agentline_core::Closed;
 use agentline_core::acp::Fault;
 use agentline_core::acp::client::Moment;
@@ -14,6 +15,7 @@ use agentline_core::acp::update::Speaker;
 use agentline_core::problem::{Failed, Kind};
 use agentline_core::subagent::{Command, Config, Event, Finished, Outcome, Run};
 use agentline_core::{Machine, Now, Output, Refused, SpawnSpec, Time};
+use agentline_tests::puppet::{Deed, Puppet};
 use agentline_tests::scripted::{Exits, Scripted, Start};
 use agentline_tests::{Audit, Checked, Checks, Dice, Faults, Node, World, habits};
 
@@ -70,13 +72,14 @@ pub(crate) fn simulated(config: Config, mut play: Play) -> Seen {
     let mut world = World::new(Dice::new(&[]), Faults::NONE);
     let workspace = config.conversation.setup.cwd.clone();
     world.rude_program(PROGRAM, habits::manners, agent);
+    world.rude_program("puppet", habits::manners, puppet);
     let first = play(None);
     let events = Rc::new(RefCell::new(Vec::new()));
     let end = Rc::new(Cell::new(Time::ZERO));
     let (heard, at) = (events.clone(), end.clone());
     let run = watched(world.now(), config);
     let node = Node::new(run, move |now, event, ask| {
-        ask.extend(play(Some(&event)));
+        ask.extend(file_done(&event).or_else(|| play(Some(&event))));
         at.set(now.mono);
         heard.borrow_mut().push(event);
     });
@@ -100,7 +103,7 @@ pub(crate) fn blocking(config: Config, mut play: Play) -> Seen {
     let mut events = Vec::new();
     play(None).map(|command| driver.command(command));
     while let Some(event) = driver.next() {
-        play(Some(&event)).map(|command| driver.command(command));
+        file_done(&event).or_else(|| play(Some(&event))).map(|command| driver.command(command));
         events.push(event);
     }
     Seen::real(events, workspace)
@@ -114,7 +117,7 @@ pub(crate) fn smol(config: Config, mut play: Play) -> Seen {
     smol::block_on(smol::future::zip(driver, async {
         play(None).map(|command| told.command(command));
         while let Some(event) = told.next().await {
-            play(Some(&event)).map(|command| told.command(command));
+            file_done(&event).or_else(|| play(Some(&event))).map(|command| told.command(command));
             events.push(event);
         }
     }));
@@ -131,6 +134,20 @@ pub(crate) fn agent(now: Now, spec: &SpawnSpec) -> Node<Scripted> {
     let scripted = Scripted::new(now, Start::of(spec));
     Node::new(Checked::around(scripted, Checks { json: false, ..Checks::default() }), |_, _, _| {})
         .exits(|Exits(status)| Some(*status))
+}
+
+/// A command that it has run, as a node of a world.
+pub(crate) fn puppet(now: Now, spec: &SpawnSpec) -> Node<Puppet> {
+    let steps = spec.args.last().map(|steps| steps.to_string_lossy().into_owned()).unwrap_or_default();
+    let machine = Checked::around(Puppet::new(now, steps), Checks { json: false, ..Checks::default() });
+    Node::new(machine, |_, _, _| {})
+        .exits(|deed| if let Deed::Exit(status) = deed { Some(*status) } else { None })
+}
+
+/// The file that is wanted, read or written for real.
+pub(crate) fn file_done(event: &Event) -> Option<Command> {
+    let Event::FileWanted(wanted) = event else { return None };
+    Some(Command::FileDone { request: wanted.request, done: workspace::carry_out(wanted) })
 }
 
 /// Exactly one result, then exactly one last word; the result holds all that was told before.
@@ -178,6 +195,8 @@ impl Audit<Run> for Settles {
             | Event::QuestionAsked(_)
             | Event::QuestionDecided(_)
             | Event::PageDone(_)
+            | Event::FileWanted(_)
+            | Event::Hosted(_)
             | Event::Line(_)
             | Event::Updated(_)
             | Event::PermissionAsked(_)

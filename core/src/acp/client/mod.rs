@@ -220,6 +220,12 @@ impl Client {
         }
     }
 
+    /// Whether the connection is over, or about to be.
+    #[must_use]
+    pub const fn is_leaving(&self) -> bool {
+        self.wire.parted().is_some()
+    }
+
     /// The end of what the child has written to standard error so far.
     #[must_use]
     pub fn stderr_tail(&self) -> String {
