@@ -14,8 +14,9 @@ pub struct Limits {
     pub write: usize,
     /// Unsent bytes above which a writer that can wait should wait. 64 KiB: one more pipe full.
     pub unsent_soft: usize,
-    /// Unsent bytes above which a peer that cannot be made to wait is called deaf: both roles of ACP. Room for
-    /// one longest line and the answers around it.
+    /// Unsent bytes above which a peer that cannot be made to wait is called deaf, if it takes nothing within
+    /// [`Graces::read`], or is answered twice as much. Room for one longest line and the answers around it. The
+    /// application is refused as `Crowded` before, and one answer of its own later.
     pub unsent_hard: usize,
     /// Bytes of a child's standard error that are kept, the last ones. Enough for a stack trace.
     pub stderr_tail: usize,
@@ -52,6 +53,9 @@ impl Default for Limits {
 pub struct Graces {
     /// From opening until the link is up.
     pub open: Duration,
+    /// For taking some of what is sent, once more than [`Limits::unsent_hard`] is unsent. 10 s: the longest line,
+    /// for a peer that reads 3 MB a second.
+    pub read: Duration,
     /// For what is still unsent when we leave.
     pub flush: Duration,
     /// From the end of its stdin until SIGTERM.
@@ -68,6 +72,7 @@ impl Default for Graces {
     fn default() -> Self {
         Self {
             open: Duration::from_secs(10),
+            read: Duration::from_secs(10),
             flush: Duration::from_secs(1),
             eof: Duration::from_millis(2500),
             term: Duration::from_secs(2),

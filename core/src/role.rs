@@ -9,12 +9,14 @@
 //! A role says what a line means and what follows from it. It is asked only while it is up: once it parts, whatever
 //! the peer still says is thrown away, the role's timers are off and commands are refused.
 
+use std::time::Duration;
+
 use crate::closed::{Cause, Closed};
 use crate::limits::{Graces, Limits};
 use crate::lines::{Line, Lines};
 use crate::link::{Link, Report};
 use crate::machine::{
-    Deadline, Heard, Input, LinkId, Machine, Now, Open, Output, Outputs, Peer, Refused, soonest,
+    Deadline, Heard, Input, LinkId, Machine, Now, Open, Output, Outputs, Peer, Refused, Time, soonest,
 };
 
 /// A side of a channel that is one link of lines. Whatever has a role is a [`Machine`].
@@ -28,7 +30,7 @@ pub trait Role: Sized {
     /// What the peer can do wrong.
     type Fault: Clone;
 
-    /// What is wrong with a peer that lets too much wait for it, where it cannot be made to wait.
+    /// What is wrong with a peer that takes nothing while too much waits for it, where it cannot be made to wait.
     const DEAF: Option<Self::Fault> = None;
 
     /// At the start of its run.
@@ -98,6 +100,11 @@ pub trait Role: Sized {
 
     /// The peer reads so slowly that whoever can wait should (`true`), or has caught up.
     fn crowded(&mut self, _crowded: bool) {}
+
+    /// The peer takes nothing.
+    fn deaf(&mut self, now: Now, fault: Self::Fault) {
+        self.part(now, Cause::Fault(fault));
+    }
 
     /// Sends what there is to send.
     fn flush(&mut self, now: Now) {
@@ -173,6 +180,9 @@ pub struct Wire<E, F> {
     parted: Option<Cause<F>>,
     unsent_soft: usize,
     unsent_hard: usize,
+    /// From then on a peer that takes nothing is deaf: too much is unsent.
+    deaf_at: Option<Time>,
+    read: Duration,
     /// Whether more was unsent than what a writer that can wait should let wait.
     crowded: bool,
 }
@@ -182,17 +192,19 @@ impl<E, F> Wire<E, F> {
     pub fn open(now: Now, how: Open, limits: &Limits, graces: &Graces) -> Self {
         let mut out = Outputs::default();
         let link = Link::open(now, LinkId::FIRST, how, limits, graces, &mut out);
-        Self::of(link, out, limits)
+        Self::of(link, out, limits, graces)
     }
 
     /// Around a connection that a listener took.
     pub fn adopt(limits: &Limits, graces: &Graces) -> Self {
-        Self::of(Link::adopt(LinkId::FIRST, limits, graces), Outputs::default(), limits)
+        Self::of(Link::adopt(LinkId::FIRST, limits, graces), Outputs::default(), limits, graces)
     }
 
-    fn of(link: Link, out: Outputs<E>, limits: &Limits) -> Self {
+    fn of(link: Link, out: Outputs<E>, limits: &Limits, graces: &Graces) -> Self {
         let &Limits { line, unsent_soft, unsent_hard, .. } = limits;
-        Self { link, out, lines: Lines::new(line), parted: None, unsent_soft, unsent_hard, crowded: false }
+        let (lines, read) = (Lines::new(line), graces.read);
+        let (parted, deaf_at, crowded) = (None, None, false);
+        Self { link, out, lines, parted, unsent_soft, unsent_hard, deaf_at, read, crowded }
     }
 
     /// Whether nobody has left.
@@ -217,6 +229,42 @@ impl<E, F> Wire<E, F> {
     /// The peer reads slowly.
     pub const fn has_room(&self) -> Result<(), Refused> {
         if self.crowded { Err(Refused::Crowded) } else { Ok(()) }
+    }
+
+    /// Queues a line of at most so many bytes that the application may send later as well.
+    ///
+    /// # Errors
+    ///
+    /// It is too long, or with it more would be unsent than what makes a peer look deaf.
+    pub fn send(&mut self, most: usize, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refused> {
+        let room = self.unsent_hard.saturating_sub(self.link.unsent() + 1);
+        let sent = self.link.line_within(most.min(room), fill);
+        sent.map_err(|refused| if room < most { Refused::Crowded } else { refused })
+    }
+
+    /// Queues an answer of at most so many bytes. One may be too much, since the peer waits for it; the next has to
+    /// wait.
+    ///
+    /// # Errors
+    ///
+    /// It is too long, or too much is unsent.
+    pub fn answer(&mut self, most: usize, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refused> {
+        if self.link.unsent() > self.unsent_hard {
+            return Err(Refused::Crowded);
+        }
+        self.link.line_within(most, fill)
+    }
+
+    /// Whether the peer takes nothing of what is too much. What we say ourselves comes to less than twice the limit: what
+    /// is above are answers to a peer that goes on talking.
+    fn is_deaf(&mut self, now: Now) -> bool {
+        let unsent = self.link.unsent();
+        if unsent <= self.unsent_hard {
+            self.deaf_at = None;
+            return false;
+        }
+        let at = *self.deaf_at.get_or_insert(now.mono + self.read);
+        at <= now.mono || unsent > 2 * self.unsent_hard
     }
 
     /// Whether the peer has become slow, or has caught up, if that is news.
@@ -265,6 +313,9 @@ impl<R: Role> Machine for R {
         self.step(now, heard);
         if let Some(heard) = heard {
             let wire = self.wire_mut();
+            if let Heard::Written = heard {
+                wire.deaf_at = None;
+            }
             let report = wire.link.heard(now, heard, &mut wire.out);
             take_in(self, now, report);
         } else if let Input::Hold(full) = input {
@@ -295,8 +346,10 @@ impl<R: Role> Machine for R {
     }
 
     fn deadline(&self) -> Option<Deadline> {
-        let own = if self.wire().is_up() { self.due() } else { None };
-        soonest(self.wire().link.deadline(), own)
+        let wire = self.wire();
+        let deaf = wire.deaf_at.map(|at| (at, "take what is sent"));
+        let own = if wire.is_up() { soonest(self.due(), deaf) } else { None };
+        soonest(wire.link.deadline(), own)
     }
 }
 
@@ -348,11 +401,11 @@ fn settle<R: Role>(role: &mut R, now: Now) {
 
 /// Looked at after each line: what came in one read can ask for many times its size.
 fn watch_unsent<R: Role>(role: &mut R, now: Now) {
-    let wire = role.wire();
-    if wire.link.unsent() > wire.unsent_hard
-        && let Some(fault) = R::DEAF
+    if let Some(fault) = R::DEAF
+        && role.wire().is_up()
+        && role.wire_mut().is_deaf(now)
     {
-        role.part(now, Cause::Fault(fault));
+        role.deaf(now, fault);
     }
 }
 

@@ -36,7 +36,7 @@
 //! |---|---|---|
 //! | a line, either way | 32 MiB | passed over and told; refused as a command |
 //! | nesting | 128 | the line is no event, or no command |
-//! | unsent | 40 MiB | the peer counts as deaf, and the link ends |
+//! | unsent, of a peer that takes nothing for 10 s | 40 MiB | it counts as deaf, and the link ends |
 //! | open approvals, or the name of one | 1024, 1 KiB | denied |
 //! | requests that wait for an answer | 1024 | refused |
 //! | from the start to `ready` | 30 s | [`desktop::Fault::NotReady`] |

@@ -51,7 +51,7 @@
 //! | ids of one question | 64 KiB | -32602 |
 //! | what is kept of tool calls, for questions | 256 calls, 256 KiB | the oldest are forgotten |
 //! | a new session's answer | 60 s | told as failed |
-//! | unsent | 40 MiB | the peer counts as deaf, and the link ends |
+//! | unsent, of a peer that takes nothing for 10 s | 40 MiB | it counts as deaf, and the link ends |
 //!
 //! # Where this differs from BotBus, and why
 //!

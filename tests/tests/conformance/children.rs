@@ -162,7 +162,7 @@ pub(super) fn start(graces: Graces, how: agentline_core::Open) -> Start {
 /// Nobody is expected to use them up.
 pub(super) const LONG: Graces = {
     let long = Duration::from_secs(20);
-    Graces { open: long, flush: long, eof: long, term: long, reap: long, drain: long }
+    Graces { open: long, read: long, flush: long, eof: long, term: long, reap: long, drain: long }
 };
 pub(super) const SHORT: Duration = Duration::from_millis(30);
 pub(super) const SHORT_EOF: Graces = Graces { flush: SHORT, eof: SHORT, drain: SHORT, ..LONG };

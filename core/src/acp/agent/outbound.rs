@@ -108,7 +108,7 @@ impl Agent {
             }
             Command::Notify { method, params } => {
                 is_extension(&method, &params)?;
-                self.wire.link.line_within(self.limits.line, |buf| rpc::notification(buf, &method, &params))
+                self.wire.send(self.limits.line, |buf| rpc::notification(buf, &method, &params))
             }
             Command::CompleteElicitation { elicitation } => {
                 if !self.client.elicitation.url {
@@ -116,7 +116,7 @@ impl Agent {
                 }
                 let params = Completed { elicitation_id: &elicitation };
                 let method = method::ELICITATION_COMPLETE;
-                self.wire.link.line_within(self.limits.line, |buf| rpc::notification(buf, method, &params))
+                self.wire.send(self.limits.line, |buf| rpc::notification(buf, method, &params))
             }
             Command::Shutdown => {
                 self.part(now, Cause::Left);
@@ -165,7 +165,7 @@ impl Agent {
     }
 
     fn answer<R: Serialize>(&mut self, id: &Id, result: &R) -> Result<(), Refused> {
-        self.wire.link.line_within(self.limits.line, |buf| rpc::reply(buf, id, result))
+        self.wire.answer(self.limits.line, |buf| rpc::reply(buf, id, result))
     }
 
     /// The state of a session without what this client cannot show.
@@ -265,7 +265,7 @@ impl Agent {
             return Err(Refused::Limit("open requests"));
         }
         let number = self.pending.next();
-        self.wire.link.line_within(self.limits.line, |buf| rpc::request(buf, number, method, params))?;
+        self.wire.send(self.limits.line, |buf| rpc::request(buf, number, method, params))?;
         self.pending.open(ask);
         Ok(())
     }

@@ -185,7 +185,7 @@ impl Client {
             }
             Command::Notify { method, params } => {
                 is_extension(&method, &params)?;
-                self.wire.link.line_within(self.limits.line, |buf| rpc::notification(buf, &method, &params))
+                self.send(|buf| rpc::notification(buf, &method, &params))
             }
             Command::Withdraw { tag } => self.withdraw(now, tag),
             Command::Shutdown => self.shut_down(now),

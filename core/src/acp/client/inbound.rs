@@ -327,11 +327,13 @@ impl Client {
         let Some(Question { id, what: What::Elicit(_) | What::Service }) = self.inbound.open.get(&key) else {
             return Err(Refused::Unknown);
         };
-        // One that is too long is refused, and the question stays open: it can be answered otherwise.
-        self.wire.link.line_within(self.limits.line, |buf| match answer {
-            Ok(result) => rpc::reply(buf, id, result),
-            Err(error) => rpc::reply_error(buf, id, error),
-        })?;
+        // One that is refused leaves the question open: it can be answered otherwise.
+        match answer {
+            Ok(result) => self.wire.answer(self.limits.line, |buf| rpc::reply(buf, id, result)),
+            Err(error) => {
+                self.wire.link.line_within(self.limits.line, |buf| rpc::reply_error(buf, id, error))
+            }
+        }?;
         self.inbound.remove(key);
         Ok(())
     }

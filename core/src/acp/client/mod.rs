@@ -390,9 +390,7 @@ impl Client {
 
     /// Queues a request of the application's, unless that alone would make the agent look deaf.
     fn send(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refused> {
-        let room = self.limits.unsent_hard.saturating_sub(self.wire.link.unsent() + 1);
-        let sent = self.wire.link.line_within(self.limits.line.min(room), fill);
-        sent.map_err(|refused| if room < self.limits.line { Refused::Crowded } else { refused })
+        self.wire.send(self.limits.line, fill)
     }
 
     fn timed_out(&mut self, now: Now, number: u64, ask: Ask, clock: Clock, after: Duration) {

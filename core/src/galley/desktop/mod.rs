@@ -106,6 +106,8 @@ impl Role for Desktop {
     type Event = Event;
     type Fault = Fault;
 
+    const DEAF: Option<Fault> = Some(Fault::NotReading);
+
     fn start(now: Now, config: Config) -> Self {
         let Config { open, rules, auto_approve, raw, timeouts, limits, graces } = config;
         let wire = Wire::open(now, open, &limits, &graces);
@@ -251,11 +253,13 @@ impl Role for Desktop {
     }
 
     fn settle(&mut self, now: Now) {
-        if self.wire.link.unsent() > self.limits.unsent_hard {
-            self.shut_down(now, Cause::Fault(Fault::NotReading));
-        } else if matches!(self.stage, Stage::Finishing { .. }) && !matches!(self.run, Run::Open(_)) {
+        if matches!(self.stage, Stage::Finishing { .. }) && !matches!(self.run, Run::Open(_)) {
             self.part(now, Cause::Left);
         }
+    }
+
+    fn deaf(&mut self, now: Now, fault: Fault) {
+        self.shut_down(now, Cause::Fault(fault));
     }
 
     fn parting(&mut self, _: Now, cause: &Cause<Fault>) {
@@ -314,7 +318,7 @@ impl Desktop {
                 let Message { text, images, visibility, absolute_turn_index } = *message;
                 let message = UserMessage { text, images, visibility, absolute_turn_index };
                 let line = Order::UserMessage(Box::new(message));
-                if is_aside { self.send(&line) } else { self.begin(now, tag, &line) }
+                if is_aside { self.send_text(&line) } else { self.begin(now, tag, &line) }
             }
             Command::Reply { tag, text, absolute_turn_index } => {
                 let response = AskUserResponse { text, absolute_turn_index };
@@ -362,7 +366,7 @@ impl Desktop {
         if self.is_busy() {
             return Err(Refused::Busy);
         }
-        self.send(line)?;
+        self.send_text(line)?;
         self.has_spoken = true;
         self.run = Run::Open(Open::new(tag));
         self.quiet_since = self.wire.link.listened(now);
@@ -373,7 +377,7 @@ impl Desktop {
         if self.asked.len() >= self.limits.own_requests {
             return Err(Refused::Limit("requests that wait for an answer"));
         }
-        self.send(line)?;
+        self.send_text(line)?;
         let until = self.timeouts.answer.map(|answer| self.wire.link.listened(now) + answer);
         self.asked.push_back(Asked { tag, what, until });
         Ok(())
@@ -381,6 +385,11 @@ impl Desktop {
 
     fn send(&mut self, line: &Order) -> Result<(), Refused> {
         self.wire.link.line_within(self.limits.line, |buf| command::write(buf, line))
+    }
+
+    /// Sends what people choose the size of.
+    fn send_text(&mut self, line: &Order) -> Result<(), Refused> {
+        self.wire.send(self.limits.line, |buf| command::write(buf, line))
     }
 
     /// Nothing new begins. What goes on may finish, as the document says; real runners leave at once.

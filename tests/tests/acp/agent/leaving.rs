@@ -52,7 +52,7 @@ fn who_talks_faster_than_the_client_reads_is_told_to_wait() {
     let said = (0..).take_while(|_| rig.command(say(turn, "0123456789")).is_ok()).count();
     assert!((5..10).contains(&said), "{said}");
     assert_eq!(rig.command(say(turn, "more")), Err(Refused::Crowded));
-    assert_eq!(words(&mut rig), ["crowded"]);
+    assert!(words(&mut rig).is_empty());
     // The end of a turn needs no room.
     assert_eq!(rig.command(end(turn)), Ok(()));
     rig.undeafen();
@@ -77,7 +77,7 @@ fn a_client_that_only_talks_is_left_and_everything_ends_once() {
         for lines in lines.chunks(step) {
             rig.hear(&lines.join("\n"));
             // One answer is one too many, and the two requests that are open get theirs.
-            assert!(rig.machine().machine().unsent() < 4500, "{}", rig.machine().machine().unsent());
+            assert!(rig.machine().machine().unsent() < 8500, "{}", rig.machine().machine().unsent());
         }
         rig.wait(Duration::from_secs(10));
         assert_eq!(
@@ -97,9 +97,9 @@ fn what_an_agent_tells_a_client_that_does_not_read_has_an_end_too() {
     let notify = || Command::Notify { method: "_x/news".into(), params: empty() };
     let said = (0..).take_while(|_| rig.command(notify()).is_ok()).count();
     assert!((50..100).contains(&said), "{said}");
-    assert_eq!(rig.command(notify()), Err(Refused::Closed));
+    assert_eq!(rig.command(notify()), Err(Refused::Crowded));
     rig.wait(Duration::from_secs(10));
-    assert_eq!(words(&mut rig), ["closed Some(NotReading)"]);
+    assert!(words(&mut rig).is_empty());
 }
 
 #[test]
