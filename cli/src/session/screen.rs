@@ -459,7 +459,9 @@ impl Screen {
             None => stands(*status, *status_reason),
         };
         let row = self.row(id);
+        // A hub tells whole seconds: what took less has no time.
         let took = row.began.take().and_then(|began| Some(at?.saturating_sub(began)));
+        let took = took.filter(|took| !took.is_zero());
         let took = took.map_or_else(String::new, |took| format!(" · {}", span(took)));
         let queued = row.brief.queued;
         self.does("");
