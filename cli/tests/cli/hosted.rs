@@ -156,7 +156,7 @@ fn a_rule_asks_in_a_chat_whatever_the_policy_is() {
     terminal.until("›");
     terminal.types("term echo one\r");
     let shown = terminal.until("Enter\n?");
-    assert!(shown.contains("? echo one\n      y  Allow once\n"), "{shown}");
+    assert!(shown.contains("? run echo one\n      y  Allow once\n"), "{shown}");
     terminal.types("y\r");
     let shown = terminal.until("1 allowed");
     assert!(shown.contains("✓ allowed once") && shown.contains("◦ run here: echo one"), "{shown}");
