@@ -90,7 +90,7 @@ pub enum Command {
     Reply {
         /// The key of the question, from the event that brought it.
         request: RequestKey,
-        /// The answer.
+        /// The answer, whose values have to fit the form.
         reply: Reply,
     },
     /// Show the conversation to that hub from here on. Refused: `Busy`, one shows it or is being asked already.

@@ -1,7 +1,7 @@
 //! Files that are there to be locked.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,20 +24,30 @@ impl Lock {
     ///
     /// The file is somebody else's, or the system says no.
     pub fn take(path: &Path) -> Result<Option<Self>, OpenError> {
+        Self::take_at(CWD, path)
+    }
+
+    /// The same of a file in an open folder.
+    pub(crate) fn take_at(folder: impl AsFd, name: &Path) -> Result<Option<Self>, OpenError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         loop {
-            let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(open_error)?;
+            let file =
+                rustix::fs::openat(&folder, name, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| {
+                    if errno == Errno::LOOP {
+                        OpenError::NotPrivate(Exposed::Link)
+                    } else {
+                        open_error(errno)
+                    }
+                })?;
             let ours = rustix::fs::fstat(&file).map_err(open_error)?;
             if ours.st_uid != rustix::process::geteuid().as_raw() {
                 return Err(OpenError::NotPrivate(Exposed::Owner(ours.st_uid)));
             }
-            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {}
-                Err(Errno::WOULDBLOCK) => return Ok(None),
-                Err(errno) => return Err(open_error(errno)),
+            if !lock(&file)? {
+                return Ok(None);
             }
             // Whoever takes the file away takes the lock with it: nobody would meet us there.
-            let there = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
+            let there = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW);
             if there.is_ok_and(|there| (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)) {
                 return Ok(Some(Self(file)));
             }
@@ -76,6 +86,16 @@ impl Lock {
             Err(Errno::WOULDBLOCK) => Ok(true),
             Err(errno) => Err(errno.into()),
         }
+    }
+}
+
+/// Locks an open file or folder; whether nobody else has.
+pub(crate) fn lock(file: impl AsFd) -> Result<bool, OpenError> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        // A file system without locks: waiting would not help.
+        Err(errno) => Err(open_error(errno)),
     }
 }
 

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 
 use crate::errno::open_error;
+use crate::lock::{Lock, lock};
 use crate::trust;
 
 /// Whether the socket at a path is ours alone: what is asked before anything connects to it.
@@ -132,7 +133,7 @@ enum StartLock<'a> {
     /// A directory that is ours alone.
     Directory(&'a OwnedFd),
     /// A file beside the socket, gone with the lock: in a shared directory anybody could hold the directory's.
-    File { directory: &'a OwnedFd, name: OsString, _locked: OwnedFd },
+    File { directory: &'a OwnedFd, name: OsString, _lock: Lock },
 }
 
 impl<'a> StartLock<'a> {
@@ -144,20 +145,8 @@ impl<'a> StartLock<'a> {
         let mut name = OsString::from(".");
         name.push(socket);
         name.push(".lock");
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(directory, &name, flags, OURS).map_err(|errno| match errno {
-            Errno::LOOP => OpenError::NotPrivate(Exposed::Link),
-            other => open_error(other),
-        })?;
-        let ours = rustix::fs::fstat(&file).map_err(open_error)?;
-        if ours.st_uid != us() {
-            return Err(OpenError::NotPrivate(Exposed::Owner(ours.st_uid)));
-        }
-        let locked = lock(&file)?;
-        // Whoever had it before may have removed the file: a lock that nobody else would meet.
-        let there = rustix::fs::statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW);
-        let is_met = there.is_ok_and(|there| is_same(&there, &ours));
-        Ok((locked && is_met).then(|| Self::File { directory, name, _locked: file }))
+        let lock = Lock::take_at(directory, name.as_ref())?;
+        Ok(lock.map(|lock| Self::File { directory, name, _lock: lock }))
     }
 }
 
@@ -167,15 +156,6 @@ impl Drop for StartLock<'_> {
             Self::Directory(directory) => rustix::fs::flock(*directory, FlockOperation::Unlock),
             Self::File { directory, name, .. } => rustix::fs::unlinkat(*directory, &*name, AtFlags::empty()),
         };
-    }
-}
-
-fn lock(file: &OwnedFd) -> Result<bool, OpenError> {
-    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(true),
-        Err(Errno::WOULDBLOCK) => Ok(false),
-        // A file system without locks: waiting would not help.
-        Err(errno) => Err(open_error(errno)),
     }
 }
 

@@ -46,16 +46,16 @@ pub struct Field {
 pub enum FieldKind {
     /// A text of so many characters. A pattern or a format is for the agent to check.
     Text {
-        /// The fewest.
+        /// Characters at least.
         least: u64,
-        /// The most.
+        /// Characters at most.
         most: Option<u64>,
         /// `email`, `uri`, `date` or `date-time`, to be shown.
         format: Option<String>,
     },
     /// A whole number.
     Integer(Range),
-    /// Any number.
+    /// A number, whole or not.
     Number(Range),
     /// Yes or no.
     Bool,
@@ -65,9 +65,9 @@ pub enum FieldKind {
     Some {
         /// What there is to choose from.
         of: Vec<Choice>,
-        /// The fewest.
+        /// How many have to be chosen.
         least: u64,
-        /// The most.
+        /// How many may be chosen.
         most: Option<u64>,
     },
     /// A field of a type that is not known: it cannot be shown, so a form that requires it can only be declined.
@@ -77,9 +77,9 @@ pub enum FieldKind {
 /// The bounds of a number, which are part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Range {
-    /// The lowest.
+    /// The lowest that is taken.
     pub least: Option<f64>,
-    /// The highest.
+    /// The highest that is taken.
     pub most: Option<f64>,
 }
 

@@ -55,7 +55,7 @@
 //! | what is kept of tool calls, for permissions | 256 calls, 256 KiB | the oldest are forgotten |
 //! | the title and name of such a call, its input, its paths | 4 KiB, 64 KiB | cut, left out |
 //! | sessions | 1024, ids of 8 KiB | refused |
-//! | unsent bytes of a peer that does not read | 40 MiB | [`Fault::NotReading`]; our own requests are refused before |
+//! | unsent bytes of a peer that takes nothing for 10 s | 40 MiB | [`Fault::NotReading`]; at 80 MiB of answers at once; our own requests are refused before |
 //!
 //! # Clocks
 //!
@@ -71,6 +71,7 @@
 pub mod agent;
 pub mod client;
 pub mod content;
+pub mod elicitation;
 pub(crate) mod exposed;
 mod fast;
 pub mod form;

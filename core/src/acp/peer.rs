@@ -52,7 +52,7 @@ pub enum Notice {
     },
     /// An error that names no request: the peer could not read a line of ours, or says so.
     Complaint {
-        /// The error.
+        /// What the peer complains of.
         error: RpcError,
         /// Requests of ours that wait for an answer, the oldest four: one of them may be meant.
         open: Vec<u64>,

@@ -214,7 +214,7 @@ pub(super) fn answer(buf: &mut Vec<u8>, request_id: Option<&RequestId>, answer: 
         Answer::Fail(Failure { tag, message, beside }) => {
             member(buf, "error", tag);
             member(buf, "message", message);
-            for (name, value) in beside.as_deref().map(others).unwrap_or_default() {
+            for (name, value) in beside.as_deref().map(|beside| others(beside.get())).unwrap_or_default() {
                 raw_member(buf, &name, &value);
             }
         }
@@ -290,8 +290,8 @@ pub(super) fn said(line: Line<'_>, streaming: bool, limits: &Limits) -> Said {
         false => Answer::Fail(members.failure()),
     });
     if let Answer::Fail(failure) = &mut answer {
-        let beside = read_text(text).map(|whole: Json| others(&whole)).filter(|others| !others.is_empty());
-        failure.beside = beside.map(|others| Box::new(Json::new(&others)));
+        let others = others(text);
+        failure.beside = (!others.is_empty()).then(|| Box::new(Json::new(&others)));
     }
     Said::Answer(to, answer)
 }
@@ -339,8 +339,8 @@ impl Answered<'_> {
 }
 
 /// The members of an object that no answer has anyway.
-fn others(object: &Json) -> BTreeMap<String, Json> {
-    let mut all: BTreeMap<String, Json> = serde_json::from_str(object.get()).unwrap_or_default();
+fn others(object: &str) -> BTreeMap<String, Json> {
+    let mut all: BTreeMap<String, Json> = read_text(object).unwrap_or_default();
     all.retain(|name, _| !ENVELOPE.contains(&&**name));
     all
 }

@@ -156,7 +156,7 @@ pub enum Command {
     Reply {
         /// The key of the question, from [`Event::QuestionAsked`].
         request: RequestKey,
-        /// The answer.
+        /// The answer, whose values have to fit the form.
         reply: Reply,
     },
     /// Say how a file was read or written.
@@ -264,7 +264,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
-    /// The [`Policy`].
+    /// The [`Policy`] that is set.
     Policy,
     /// One of the [rules](Config::rules).
     Rule,

@@ -36,6 +36,7 @@ pub use questions::{QuestionAsked, QuestionDecided, Questions, Reply, Wanted};
 use std::time::Duration;
 
 use crate::acp::client::{self, Failure, PermissionAsked, Ready, TurnEnded};
+use crate::acp::elicitation;
 use crate::acp::{ContentBlock, Fault, PermissionOutcome, RequestKey, SessionId};
 use crate::closed::Closed;
 use crate::host::{self, Hosting};
@@ -327,7 +328,7 @@ impl Conversation {
                 let _ = answer.map(|answer| self.client.command(now, answer));
             }
             Agent::Notified(notified) => {
-                let page = questions::page_done(&notified.method, notified.params.as_ref());
+                let page = elicitation::page_done(&notified.method, notified.params.as_ref());
                 self.out.tell_all(page.map(Event::PageDone));
             }
             Agent::Answered(_, answer) => {

@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 
 use super::api::{By, Event};
 use crate::acp::client::{self, Requested};
+pub use crate::acp::elicitation::Reply;
+use crate::acp::elicitation::{self, Wants};
 use crate::acp::services::{Elicit, ServiceRequest};
 use crate::acp::{Form, Json, RequestKey};
 use crate::machine::Refused;
@@ -46,7 +48,7 @@ pub struct QuestionAsked {
 pub enum Wanted {
     /// A form to be filled in.
     Form {
-        /// Its fields.
+        /// Its fields, as far as they can be shown.
         form: Form,
     },
     /// A page to be visited, elsewhere: agreed to first, done later.
@@ -56,22 +58,6 @@ pub enum Wanted {
         /// The agent's name of it, as in [`Event::PageDone`].
         id: Option<String>,
     },
-}
-
-/// An answer to a question.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "action", rename_all = "snake_case")]
-pub enum Reply {
-    /// Yes: the form, filled in, or to visiting the page, without content.
-    Accept {
-        /// The values of the form, by field.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        content: Option<Map<String, Value>>,
-    },
-    /// No.
-    Decline,
-    /// No answer.
-    Cancel,
 }
 
 /// How a question was answered.
@@ -85,7 +71,7 @@ pub struct QuestionDecided {
     pub message: String,
     /// `form` or `url`.
     pub mode: String,
-    /// The answer.
+    /// The answer: the action, and what was filled in.
     #[serde(flatten)]
     pub reply: Reply,
     /// Who has answered.
@@ -198,11 +184,12 @@ fn size(elicit: &Elicit) -> usize {
 }
 
 fn read(request: RequestKey, elicit: Elicit) -> QuestionAsked {
-    let wanted = match elicit.url {
-        Some(url) if elicit.mode == "url" => Wanted::Url { url, id: elicit.elicitation_id },
-        _ => Wanted::Form { form: elicit.requested_schema.as_ref().map(Form::read).unwrap_or_default() },
+    let (message, wants) = elicitation::read(elicit);
+    let wanted = match wants {
+        Wants::Page { url, id } => Wanted::Url { url, id },
+        Wants::Form(schema) => Wanted::Form { form: schema.as_ref().map(Form::read).unwrap_or_default() },
     };
-    QuestionAsked { request, message: elicit.message, wanted }
+    QuestionAsked { request, message, wanted }
 }
 
 fn decided(asked: &QuestionAsked, reply: Reply, by: By, why: Option<String>) -> QuestionDecided {
@@ -229,18 +216,6 @@ fn filled_in(wanted: &Wanted, values: &Map<String, Value>) -> Result<Map<String,
     }
     form.check(&content).map_err(|unfit| unfit.to_string())?;
     Ok(content)
-}
-
-/// The page that the agent says is done: `elicitation/complete`.
-pub(crate) fn page_done(method: &str, params: Option<&Json>) -> Option<String> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Page {
-        elicitation_id: String,
-    }
-    let params = params.filter(|_| method == crate::acp::method::ELICITATION_COMPLETE)?;
-    let page: Page = serde_json::from_str(params.get()).ok()?;
-    Some(page.elicitation_id)
 }
 
 /// Bytes of all open questions, so that whoever shows them need not count.

@@ -167,7 +167,7 @@ pub(super) fn approval(ask: &Ask) -> ApprovalBrief {
         ..ApprovalBrief::default()
     };
     match &ask.asked.question {
-        Question::Permission { call, options, why } => ApprovalBrief {
+        Question::Permission { call, options, why, meta: _ } => ApprovalBrief {
             title: title(call, why.as_deref()),
             tool_name: Some(tool_name(call)),
             class: class(call.kind),

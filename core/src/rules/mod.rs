@@ -52,7 +52,7 @@ pub struct Rule {
     /// one of them. Links are not followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// What follows.
+    /// What a call that fits comes to.
     pub then: Then,
     /// Where it stands, for people.
     pub from: Arc<str>,

@@ -14,19 +14,18 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use super::{
     AskId, Asked, By, Can, Done, Ended, Item, Moment, Name, News, Noted, Outcome, Question, Reply, Setting,
     Settled, Told, Trouble, TurnId, Up, Wish,
 };
 use crate::acp::client::{self, Answer, Client, Command, Config, Event, Failure, Requested, Updated};
+use crate::acp::elicitation::{self, Wants};
 use crate::acp::services::ServiceRequest;
 use crate::acp::session::{AgentCapabilities, ConfigOption, ConfigValue};
-use crate::acp::{Json, Notice, PermissionOutcome, RequestKey, StopReason, Stopped, Update, method};
+use crate::acp::{Json, Notice, PermissionOutcome, RequestKey, StopReason, Stopped, Update};
 use crate::closed::{Cause, Closed};
 use crate::machine::{Deadline, Input, Machine, Now, Output, Outputs, Refused, Tag};
-use crate::rpc::{RpcError, code};
+use crate::rpc::{RpcError, code, cut};
 
 /// An ACP agent as a source of sessions: a [`Client`], told in the words of [the vocabulary](super).
 #[derive(Debug)]
@@ -142,6 +141,7 @@ impl Source {
     fn answer(&mut self, now: Now, ask: AskId, reply: Reply) -> Result<(), Refused> {
         let request = RequestKey(ask.0);
         let question = self.asks.get(&request).ok_or(Refused::Unknown)?;
+        let mut agreed = false;
         let command = match (&question.kind, reply) {
             (Kind::Permission, Reply::Choose(option)) => {
                 Command::Answer { request, outcome: PermissionOutcome::selected(option) }
@@ -150,20 +150,15 @@ impl Source {
                 Command::Answer { request, outcome: PermissionOutcome::Cancelled }
             }
             (Kind::Form | Kind::Page(_), reply) => {
-                let result = match reply {
-                    Reply::Accept(None) => serde_json::json!({ "action": "accept" }),
-                    Reply::Accept(Some(content)) => {
-                        serde_json::json!({ "action": "accept", "content": content })
-                    }
-                    Reply::Decline => serde_json::json!({ "action": "decline" }),
-                    Reply::Choose(_) | Reply::Cancel | Reply::NotMe => {
-                        serde_json::json!({ "action": "cancel" })
-                    }
+                let reply = match reply {
+                    Reply::Accept(content) => elicitation::Reply::Accept { content },
+                    Reply::Decline => elicitation::Reply::Decline,
+                    Reply::Choose(_) | Reply::Cancel | Reply::NotMe => elicitation::Reply::Cancel,
                 };
-                Command::Reply { request, result: Json::new(&result) }
+                agreed = matches!(reply, elicitation::Reply::Accept { .. });
+                Command::Reply { request, result: Json::new(&reply) }
             }
         };
-        let agreed = matches!(&command, Command::Reply { result, .. } if result.get().contains("accept"));
         self.client.command(now, command)?;
         if let Some(Waiting { session, kind: Kind::Page(id) }) = self.asks.remove(&request)
             && agreed
@@ -198,8 +193,8 @@ impl Source {
             Event::Updated(updated) => self.updated(*updated),
             Event::PermissionAsked(asked) => {
                 let client::PermissionAsked { request, asked } = *asked;
-                let (call, options) = (asked.tool_call, asked.options);
-                let question = Question::Permission { call, options, why: None };
+                let (call, options, meta) = (asked.tool_call, asked.options, asked.meta);
+                let question = Question::Permission { call, options, why: None, meta };
                 self.asked(request, Some(asked.session_id), Kind::Permission, question);
             }
             Event::Requested(requested) => self.requested(now, *requested),
@@ -243,12 +238,16 @@ impl Source {
             let _ = self.client.command(now, Command::Fail { request, error });
             return;
         };
-        let text = elicit.message;
-        let (kind, question) = match (elicit.url, elicit.elicitation_id) {
-            (Some(url), Some(id)) => (Kind::Page(id.clone()), Question::Page { text, url, id }),
-            (_, _) => (Kind::Form, Question::Form { text, schema: elicit.requested_schema }),
+        let session = elicit.session_id.clone();
+        let (text, wants) = elicitation::read(elicit);
+        let (kind, question) = match wants {
+            Wants::Page { url, id } => {
+                let id = id.unwrap_or_default();
+                (Kind::Page(cut(&id, PAGE).to_owned()), Question::Page { text, url, id })
+            }
+            Wants::Form(schema) => (Kind::Form, Question::Form { text, schema }),
         };
-        self.asked(request, elicit.session_id, kind, question);
+        self.asked(request, session, kind, question);
     }
 
     /// A session that we do not know is one of the agent's own, a subagent's: its question belongs to the one turn that
@@ -267,9 +266,8 @@ impl Source {
     }
 
     fn notified(&mut self, method: String, params: Option<Json>) {
-        let page = params.as_ref().filter(|_| method == method::ELICITATION_COMPLETE);
-        let page = page.and_then(|params| serde_json::from_str::<Page>(params.get()).ok());
-        match page.and_then(|page| self.pages.remove(&page.elicitation_id)) {
+        let page = elicitation::page_done(&method, params.as_ref());
+        match page.and_then(|page| self.pages.remove(cut(&page, PAGE))) {
             Some((ask, session)) => self.settled(session, ask, Settled::Elsewhere),
             None => self.out.tell(Told::Other(Box::new((method, params)))),
         }
@@ -412,14 +410,10 @@ pub(super) fn trouble(failure: Failure) -> Trouble {
     RpcError::new(code::INTERNAL_ERROR, failure.to_string())
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Page {
-    elicitation_id: String,
-}
-
 /// Pages that were agreed to and are not done: as many as requests may be open.
 const PAGES: usize = 1024;
+/// Bytes of a page's name that are kept: with each of them it is as good as unique.
+const PAGE: usize = 1024;
 
 #[cfg(test)]
 mod tests {
@@ -432,7 +426,11 @@ mod tests {
 
     impl Rig {
         fn new() -> Self {
-            let mut rig = Self(Source::new(Now::default(), Config::new(crate::machine::Open::Given(0))));
+            Self::of(Config::new(crate::machine::Open::Given(0)))
+        }
+
+        fn of(config: Config) -> Self {
+            let mut rig = Self(Source::new(Now::default(), config));
             rig.hear(Heard::Opened(Peer::default()));
             rig.line(r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#);
             let setup = Box::new(SessionSetup::in_directory("/w"));
@@ -464,7 +462,7 @@ mod tests {
 
     fn ask_of(session: &str) -> String {
         format!(
-            r#"{{"jsonrpc":"2.0","id":5,"method":"session/request_permission","params":{{"sessionId":"{session}","toolCall":{{"toolCallId":"c"}},"options":[]}}}}"#
+            r#"{{"jsonrpc":"2.0","id":5,"method":"session/request_permission","params":{{"sessionId":"{session}","toolCall":{{"toolCallId":"c"}},"options":[],"_meta":{{"x":1}}}}}}"#
         )
     }
 
@@ -493,6 +491,8 @@ mod tests {
             panic!("{told:?}")
         };
         assert_eq!((session.as_str(), asked.of.as_ref().map(Name::as_str)), ("s", Some("child")));
+        let Question::Permission { meta: Some(meta), .. } = &asked.question else { panic!("{asked:?}") };
+        assert_eq!(meta.get(), r#"{"x":1}"#);
         rig.wish(Wish::Cancel { session: "s".into() });
         let told = rig.hear(Heard::Written);
         let settled = News::Settled(asked.ask, Settled::Withdrawn);
@@ -509,5 +509,34 @@ mod tests {
         let [Told::News(item)] = &told[..] else { panic!("{told:?}") };
         assert!(matches!(item.news, News::Block(_)));
         assert_eq!(item.raw.as_ref().map(Json::get), Some(update));
+    }
+
+    #[test]
+    fn a_page_that_was_agreed_to_is_done_once() {
+        let page = |id: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{{"sessionId":"s","mode":"url","message":"accept","url":"https://x"{id}}}}}"#
+            )
+        };
+        let done = r#"{"jsonrpc":"2.0","method":"elicitation/complete","params":{"elicitationId":"p"}}"#;
+        let mut config = Config::new(crate::machine::Open::Given(0));
+        config.capabilities.elicitation.url = true;
+        for (id, reply, is_told) in [
+            (r#","elicitationId":"p""#, Reply::Accept(None), true),
+            (r#","elicitationId":"p""#, Reply::Decline, false),
+            ("", Reply::Accept(None), false),
+        ] {
+            let mut rig = Rig::of(config.clone());
+            let told = rig.line(&page(id));
+            let [Told::News(Item { news: News::Asked(asked), .. })] = &told[..] else { panic!("{told:?}") };
+            assert!(matches!(&asked.question, Question::Page { url, .. } if url == "https://x"));
+            rig.wish(Wish::Answer { ask: asked.ask, reply });
+            let settled = News::Settled(asked.ask, Settled::Elsewhere);
+            for is_told in [is_told, false] {
+                let told = rig.line(done);
+                let is_it = |told: &Told| matches!(told, Told::News(item) if item.news == settled);
+                assert_eq!(told.iter().any(is_it), is_told, "{id} {told:?}");
+            }
+        }
     }
 }

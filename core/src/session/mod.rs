@@ -66,9 +66,9 @@ pub struct Can {
     pub close: bool,
     /// Remove a session from its list.
     pub delete: bool,
-    /// Log out.
+    /// Forget the login that it has.
     pub logout: bool,
-    /// Take prompts.
+    /// Take prompts, one a session at a time.
     pub prompt: bool,
     /// Take pictures in prompts.
     pub images: bool,
@@ -135,47 +135,47 @@ pub enum Wish {
     },
     /// Answer a question.
     Answer {
-        /// Which.
+        /// The question, by the name that it was asked with.
         ask: AskId,
-        /// How.
+        /// The answer; one that does not fit the question counts as none.
         reply: Reply,
     },
     /// Choose a mode, a model or an option.
     Set {
         /// On this session.
         session: Name,
-        /// What.
+        /// What is set, and to which value.
         setting: Setting,
     },
     /// Ask beside the conversation.
     Aside {
         /// On this session.
         session: Name,
-        /// The question.
+        /// What is asked, in the person's words.
         question: String,
     },
     /// Rules of approval, as written.
     Rules(Json),
     /// Close a session.
     Close {
-        /// Which.
+        /// The session; it can be opened again where it is kept.
         session: Name,
     },
     /// Remove a session.
     Delete {
-        /// Which.
+        /// The session, which need not be open.
         session: Name,
     },
-    /// Log in.
+    /// Log in by a method that the source itself does.
     Login {
         /// The id of the method.
         method: String,
     },
-    /// Log out.
+    /// Forget the login.
     Logout,
     /// No wish: what was seen beside the link, such as a presence record.
     Seen(Sighting),
-    /// Leave.
+    /// End the link; open turns and questions end with it.
     Leave,
 }
 
@@ -199,7 +199,7 @@ pub enum Reply {
     Choose(String),
     /// A form is filled in, or a page is agreed to, which has no content.
     Accept(Option<Json>),
-    /// No.
+    /// The person has said no.
     Decline,
     /// No answer: the turn is over or cancelled.
     Cancel,
@@ -270,11 +270,11 @@ pub enum Noted {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Item {
-    /// Which session.
+    /// The session that it is news of.
     pub session: Name,
-    /// When.
+    /// Whether it is of a turn, of history, or of neither.
     pub moment: Moment,
-    /// What.
+    /// What has happened.
     pub news: News,
     /// The same as it was written, where there is more to it than a text.
     #[serde(skip)]
@@ -301,11 +301,11 @@ pub enum News {
     Step(Box<Step>),
     /// A piece of text.
     Text {
-        /// Whose.
+        /// Whose words they are.
         speaker: Speaker,
         /// Pieces of one id are one message.
         message: Option<Arc<str>>,
-        /// The text.
+        /// The piece, as it came.
         text: String,
     },
     /// A piece of a message that is more than text.
@@ -321,20 +321,20 @@ pub enum News {
     Plan(Box<Plan>),
     /// All slash commands.
     Commands(Vec<AvailableCommand>),
-    /// It asks.
+    /// It asks a person, and waits.
     Asked(Box<Asked>),
     /// A question needs no answer any more. Not told of those that were answered here.
     Settled(AskId, Settled),
     /// Its title or time.
     Info {
-        /// The title.
+        /// The new title, if that changed.
         title: Box<Patch>,
         /// When it changed last.
         updated_at: Box<Patch>,
     },
     /// The mode is another one.
     Mode(String),
-    /// All options.
+    /// All config options; they replace the ones before.
     Options(Vec<ConfigOption>),
     /// How much of the context is used, and the cost so far: it replaces the one before.
     Usage(Box<Usage>),
@@ -363,16 +363,16 @@ pub enum By {
 /// A session that is there without our doing.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Announced {
-    /// Its workspace.
+    /// The absolute path of its workspace.
     pub cwd: String,
-    /// Its title.
+    /// What it is about, for people.
     pub title: Option<String>,
 }
 
 /// A step of a turn.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Step {
-    /// From 1.
+    /// The first step of a turn is 1.
     pub index: u32,
     /// What came of it, once it is over.
     pub ended: Option<String>,
@@ -381,7 +381,7 @@ pub struct Step {
 /// Something that went wrong on the way.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Warning {
-    /// What.
+    /// What went wrong, for people.
     pub text: String,
     /// What to try.
     pub hint: Option<String>,
@@ -389,10 +389,10 @@ pub struct Warning {
     pub retryable: bool,
 }
 
-/// A question.
+/// A question that waits for its answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Asked {
-    /// Its name.
+    /// What its answer calls it.
     pub ask: AskId,
     /// What is asked.
     pub question: Question,
@@ -408,30 +408,32 @@ pub struct Asked {
 pub enum Question {
     /// Whether a tool may be used. Ends with its turn.
     Permission {
-        /// The call.
+        /// The call that it is about, with what was known of it before.
         call: ToolCallUpdate,
         /// What can be answered.
         options: Vec<PermissionOption>,
         /// The reason, where there is one.
         why: Option<String>,
+        /// Extension data of the request, `_meta` on the wire, as it was written.
+        meta: Option<Json>,
     },
     /// Free words. It outlives its turn; the next prompt answers it.
     Words {
-        /// The question.
+        /// What is asked, for people.
         text: String,
-        /// Likely answers.
+        /// Answers that the source thinks likely.
         candidates: Vec<String>,
     },
     /// A form. Ends with its turn.
     Form {
-        /// The question.
+        /// What is asked, for people.
         text: String,
         /// Its fields, as written.
         schema: Option<Json>,
     },
     /// A page to visit: agreed to first, done later. [`News::Settled`] says when.
     Page {
-        /// The question.
+        /// What is asked, for people.
         text: String,
         /// The address, not to be opened without consent.
         url: String,
@@ -459,7 +461,7 @@ pub enum Settled {
 pub struct Ended {
     /// Which; `None`: the one that runs, the source cannot say.
     pub turn: Option<TurnId>,
-    /// How.
+    /// What came of it.
     pub how: Outcome,
     /// The agent's own word for it.
     pub word: Option<String>,

@@ -172,7 +172,12 @@ impl Reverse {
     }
 
     fn asked(&mut self, PermissionAsked { request, asked }: PermissionAsked) {
-        let question = Question::Permission { call: asked.tool_call, options: asked.options, why: None };
+        let question = Question::Permission {
+            call: asked.tool_call,
+            options: asked.options,
+            why: None,
+            meta: asked.meta,
+        };
         let ask = Asked { ask: AskId(request.0), question, of: None, expires: None };
         self.news(asked.session_id, News::Asked(Box::new(ask)));
     }

@@ -46,7 +46,7 @@ pub enum Command {
     Reply {
         /// The key of the question, from [`Event::QuestionAsked`](super::Event::QuestionAsked).
         request: RequestKey,
-        /// The answer.
+        /// The answer, whose values have to fit the form.
         reply: Reply,
     },
     /// Say how a file was read or written.

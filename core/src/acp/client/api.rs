@@ -477,7 +477,7 @@ pub enum Failure {
     /// The agent took too long to answer: that clock ran out, which stood at so much.
     #[error("the agent did not answer within {after:?}")]
     TimedOut {
-        /// Which one.
+        /// The clock, as it is set by [`Timeouts`].
         clock: Clock,
         /// What it stood at.
         after: Duration,

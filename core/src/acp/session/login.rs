@@ -43,7 +43,7 @@ pub struct AuthMethod {
 /// A variable of the agent's environment.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Variable {
-    /// Its name.
+    /// What the agent looks for it by.
     pub name: String,
 }
 

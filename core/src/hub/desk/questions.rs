@@ -129,7 +129,7 @@ impl Hub {
             }
         }));
         let why = (!it.cwd.is_empty()).then(|| it.cwd.clone());
-        let question = Question::Permission { call, options: it.options, why };
+        let question = Question::Permission { call, options: it.options, why, meta: None };
         let asker = format!("run · {} · {}", show::line(&program, 80), show::line(&it.cwd, 200));
         let id = self.book.ask_for(now, asker.into(), question);
         self.programs.insert(key, id);

@@ -385,7 +385,7 @@ impl Ledger<'_> {
         let question = match self.dice.below(8) {
             0 => Question::Words { text: "?".into(), candidates: vec![] },
             1 => Question::Form { text: "?".into(), schema: None },
-            _ => Question::Permission { call, options, why: None },
+            _ => Question::Permission { call, options, why: None, meta: None },
         };
         let asked = Asked { ask, question, of: None, expires: None };
         self.log.push(format!("asked {sid} {source:?} {asked:?}"));
