@@ -22,6 +22,7 @@ pub mod room;
 pub mod runtimes;
 pub mod scenario;
 pub mod scripted;
+pub mod source;
 pub mod split;
 pub mod toy;
 pub mod transcripts;

@@ -66,7 +66,7 @@ fn a_full_stdout_fails_the_write() {
 }
 
 #[test]
-fn a2_no_child_outlives_a_sudden_death() {
+fn a2_host_gone_without_eof_no_child_outlives_a_sudden_death() {
     thread::scope(|scope| {
         for (runtime, _) in RUNTIMES {
             scope.spawn(move || {
@@ -84,9 +84,8 @@ fn a2_no_child_outlives_a_sudden_death() {
     });
 }
 
-/// wake-with-full-pipe-is-silence
 #[test]
-fn b1_after_a_stop_what_lies_in_the_pipe_comes_before_the_deadline() {
+fn b1_wake_with_full_pipe_is_silence_after_a_stop_what_lies_in_the_pipe_comes_before_the_deadline() {
     for (runtime, _) in RUNTIMES {
         let status = host(runtime, &["stopped"]).stdin(Stdio::null()).status().unwrap();
         assert_eq!(status.code(), Some(0), "{runtime}");

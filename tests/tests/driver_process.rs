@@ -4,7 +4,7 @@ use agentline_tests::driver_table::{RUNTIMES, whole};
 use tempfile::TempDir;
 
 #[test]
-fn nothing_is_left_behind_and_a_shortage_passes() {
+fn subscriber_and_fd_leak_nothing_is_left_behind_and_a_shortage_passes() {
     for (_, drive) in RUNTIMES {
         whole::nothing_is_left(drive);
         let dir = TempDir::with_prefix("al").expect("a directory");

@@ -64,7 +64,7 @@ fn blank_lines_cost_nothing() {
 }
 
 #[test]
-fn each_byte_of_a_long_line_is_looked_at_a_bounded_number_of_times() {
+fn quadratic_long_line_each_byte_of_a_long_line_is_looked_at_a_bounded_number_of_times() {
     // 16 MiB in small reads: quadratic work would not end within the patience of any test run.
     let mut lines = Lines::new(32 << 20);
     let chunk = [b'x'; 1460];

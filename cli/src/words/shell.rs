@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn command_lines_can_be_pasted() {
+    fn paths_with_spaces_command_lines_can_be_pasted() {
         for (word, shown) in [
             ("--acp", "--acp"),
             ("/opt/My Agents/a b", "'/opt/My Agents/a b'"),

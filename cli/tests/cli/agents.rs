@@ -119,7 +119,7 @@ fn the_list_says_what_is_wrong_and_where_it_looked() {
 }
 
 #[test]
-fn a_manifest_brings_its_own_environment() {
+fn env_too_empty_a_manifest_brings_its_own_environment() {
     let bench = Bench::new();
     let seen = bench.path("seen");
     std::fs::create_dir_all(bench.path("home/.botbus/agents")).unwrap();

@@ -59,7 +59,7 @@ fn the_end_of_input_says_no() {
 }
 
 #[test]
-fn questions_come_one_after_the_other() {
+fn two_prompts_one_keypress_questions_come_one_after_the_other() {
     let bench = Bench::new();
     let ask = |title: &str| json!({"ask": {"tool": {"title": title}, "allowed": [{"say": format!("did {title}.")}]}});
     let script = json!({"two": [ask("first"), ask("second")]}).to_string();
@@ -95,7 +95,7 @@ fn a_long_change_is_cut_with_a_count_and_can_be_seen_whole() {
 }
 
 #[test]
-fn four_options_are_four_lines_and_yes_and_no_are_among_them() {
+fn chooser_auto_answered_four_options_are_four_lines_and_yes_and_no_are_among_them() {
     let bench = Bench::new();
     let (shown, result) = asked(&bench, &["options"], "", &["3\n"]);
     let choices = "\
@@ -119,7 +119,7 @@ fn g5_answers_without_an_end_are_a_no() {
 }
 
 #[test]
-fn without_a_terminal_nothing_is_allowed_and_the_flag_is_named() {
+fn noninteractive_permission_without_a_terminal_nothing_is_allowed_and_the_flag_is_named() {
     let bench = Bench::new();
     let Done { code, out, err } = done(&mut bench.agentline(&["run", "ask"]));
     assert_eq!((code, &*out), (Some(0), "I may not, so I left everything as it was.\n"));

@@ -69,7 +69,7 @@ fn fault(&(name, options, code, outcome, phase, kind): &Row) {
 }
 
 #[test]
-fn the_reason_is_told_with_what_the_agent_said_last() {
+fn stderr_missing_from_error_the_reason_is_told_with_what_the_agent_said_last() {
     let bench = Bench::new();
     let run = |words: &[&str]| {
         let agent = [&["run", "--json", "crash 3", "--", AGENTLINE, "demo-agent"], words].concat();
@@ -90,7 +90,7 @@ fn the_reason_is_told_with_what_the_agent_said_last() {
 }
 
 #[test]
-fn a_command_that_cannot_be_started_says_why() {
+fn spawn_errno_classes_a_command_that_cannot_be_started_says_why() {
     let bench = Bench::new();
     let stub = bench.file("stub", "echo placeholder\n");
     let script = bench.file("script", "#!/no/such/interpreter\n");

@@ -25,9 +25,8 @@ fn in_a_session(bench: &Bench, args: &[&str]) -> Command {
     session
 }
 
-/// child-steals-terminal
 #[test]
-fn a1_what_an_agent_runs_finds_no_terminal_and_nothing_stops() {
+fn a1_child_steals_terminal_what_an_agent_runs_finds_no_terminal_and_nothing_stops() {
     for how in [&["run", "hello"][..], &["agent", "check", "--prompt", "hello"], &["chat"]] {
         let bench = Bench::new();
         let said = bench.path("said");
@@ -48,7 +47,7 @@ fn a1_what_an_agent_runs_finds_no_terminal_and_nothing_stops() {
 }
 
 #[test]
-fn a2_an_agent_that_saves_at_the_end_of_its_input_is_not_cut() {
+fn a2_eof_cuts_own_cleanup_an_agent_that_saves_at_the_end_of_its_input_is_not_cut() {
     let bench = Bench::new();
     let script = "exec 9>\"$0\"; \"$1\" demo-agent; sleep 0.3; echo saved >&9";
     let path = bench.path("witness");

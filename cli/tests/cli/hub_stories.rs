@@ -157,7 +157,7 @@ fn a_turn_is_cancelled_and_what_waits_is_held() {
 }
 
 #[test]
-fn a_crash_is_told_and_can_be_tried_again() {
+fn dead_connection_reused_a_crash_is_told_and_can_be_tried_again() {
     let desk = Desk::new();
     let id = desk.session("one", "crash 3");
     assert_eq!(desk.wait(&id), Some(5));

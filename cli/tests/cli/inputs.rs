@@ -172,7 +172,7 @@ fn a_pipe_that_the_shell_hands_over_is_read() {
 }
 
 #[test]
-fn credentials_do_not_reach_the_agent_unless_they_are_given() {
+fn env_secrets_to_child_credentials_do_not_reach_the_agent_unless_they_are_given() {
     let bench = Bench::new();
     let file = bench.file("vars", "# a comment\n\nFROM_FILE_KEY=a=b c\nPASSED_TOKEN\n");
     let seen = bench.path("seen");

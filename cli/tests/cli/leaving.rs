@@ -129,7 +129,7 @@ fn no_agent_outlives_a_sudden_death() {
 }
 
 #[test]
-fn a_reader_that_is_gone_cancels_quietly() {
+fn cli_broken_pipe_panic_a_reader_that_is_gone_cancels_quietly() {
     let json = r#"{"type":"text","text":"1\n"}"#;
     for (options, line) in [(&["--json"][..], json), (&[], "1"), (&["--json", "--runtime", "smol"], json)] {
         let bench = Bench::new();

@@ -126,7 +126,7 @@ fn a_line_that_is_no_message_is_named_once() {
 }
 
 #[test]
-fn a_program_reads_one_object_a_line() {
+fn json_output_not_pure_a_program_reads_one_object_a_line() {
     let bench = Bench::new();
     let mut command = bench.agentline(&["run", "--json", "--agent", "demo", "hello"]);
     let ended = done(command.env("MY_TOKEN", "hunter2"));

@@ -223,7 +223,6 @@ fn c13_words_right_behind_the_end_of_the_turn_are_not_lost() {
     assert!(checked.out.contains("early late."), "{checked:?}");
 }
 
-/// what-a-tool-said
 #[test]
 fn what_a_tool_said_is_told_whole_to_a_program_and_in_short_to_a_person() {
     let bench = Bench::new();

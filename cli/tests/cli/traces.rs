@@ -85,6 +85,22 @@ fn what_a_terminal_would_obey_is_not_obeyed_and_a_damaged_line_harms_no_other() 
 }
 
 #[test]
+fn journal_poisoned_by_one_line_is_shown_with_its_number_and_nothing_else_is_lost() {
+    let bench = Bench::new();
+    let good = json!({ "t": 1, "link": 0, "dir": "err", "text": "good" }).to_string();
+    let separator = "{\"t\":1,\"link\":0,\"dir\":\"err\",\"text\":\"a\u{2028}b\"}";
+    let lines = [&header(), &good, "{\"a\":1,\"b", &"\0".repeat(400), separator, &good];
+    let trace = bench.file("run.trace", lines.join("\n"));
+    let shown = done(&mut bench.agentline(&["trace", "show", text(&trace), "--json"]));
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let rows: Vec<_> = shown.objects().iter().map(|row| (row["line"].clone(), row["kind"].clone())).collect();
+    let stands = |line: u32, kind: &str| (json!(line), json!(kind));
+    let (said, damaged) = ("stderr", "damage");
+    let all = [stands(2, said), stands(3, damaged), stands(4, damaged), stands(5, said), stands(6, said)];
+    assert_eq!(rows, all);
+}
+
+#[test]
 fn no_secret_that_a_trace_masks_is_in_its_page() {
     let bench = Bench::new();
     let trace = recorded(&bench, "say hunter2-hunter2 please", &["-e", "API_KEY=hunter2-hunter2"]);

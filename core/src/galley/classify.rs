@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_between_characters_and_within_the_limit() {
+    fn preview_cut_mid_char_texts_are_cut_between_characters_and_within_the_limit() {
         let long = "中🎉".repeat(300);
         for (text, most) in [
             (runtime_error(&long, "c", None).message, MESSAGE),

@@ -40,7 +40,7 @@ pub(super) fn rows() -> Vec<Row> {
                 [ $pid = $group ] && [ $pid = $session ] && echo leads";
             (ended(sh(dir, script)), says(b"leads\n", b"", Exit::Code(0)))
         }),
-        row("SIGTERM reaches the whole group", |dir| {
+        row("wrapper-orphans-real-agent: SIGTERM reaches the whole group", |dir| {
             // The trap ends the first wait; the second one ends with the grandchild only.
             let script = vec![
                 spawn(A, sh(dir, "trap 'echo bye' TERM; sh -c 'echo up; sleep 1000' & wait; wait; exit 3")),
@@ -89,7 +89,7 @@ pub(super) fn rows() -> Vec<Row> {
             ];
             (script, check(|_| assert_eq!(witness.last_words(), "held\n")))
         }),
-        row("a megabyte of stderr before the first answer blocks nobody", |dir| {
+        row("stderr-not-drained: a megabyte of stderr before the first answer blocks nobody", |dir| {
             let script = ended(sh(dir, "head -c 1048576 /dev/zero >&2; echo done"));
             let check = check(|seen| {
                 assert_eq!((&*seen.on(A).bytes, seen.on(A).stderr.len()), (&b"done\n"[..], 1 << 20));
@@ -195,7 +195,7 @@ pub(super) fn rows() -> Vec<Row> {
             ];
             (script, says(b"words\n", b"", Exit::Code(0)))
         }),
-        row("ten megabytes go both ways at once", |dir| {
+        row("two-way-pipe-deadlock: ten megabytes go both ways at once", |dir| {
             let script = vec![
                 spawn(A, sh(dir, "cat")),
                 write(A, vec![b'x'; 10 << 20]),
@@ -206,21 +206,24 @@ pub(super) fn rows() -> Vec<Row> {
             ];
             (script, check(|seen| assert_eq!(seen.on(A).bytes.len(), 10 << 20)))
         }),
-        row("arguments and environment arrive exactly, and nothing beside them", |dir| {
-            let mut spec = sh(dir, "printf '%s|' \"$0\" \"$@\"; exec /usr/bin/env");
-            spec.args.extend(["a b", "", "'", "--x=1 2"].map(OsString::from));
-            spec.env = env([("A", "1"), ("EMPTY", ""), ("PATH", "/usr/bin:/bin"), ("Q", "a\nb")]);
-            let check = check(|seen| {
-                let text = String::from_utf8_lossy(&seen.on(A).bytes).into_owned();
-                let (args, env) = text.rsplit_once('|').expect("arguments");
-                assert_eq!(args, "a b||'|--x=1 2");
-                let mut lines: Vec<&str> = env.lines().filter(|line| !line.starts_with("PWD=")).collect();
-                lines.sort_unstable();
-                lines.retain(|line| !line.starts_with("SHLVL=") && !line.starts_with("_="));
-                assert_eq!(lines, ["A=1", "EMPTY=", "PATH=/usr/bin:/bin", "Q=a", "b"]);
-            });
-            (ended(spec), check)
-        }),
+        row(
+            "env-clear-forgotten: arguments and environment arrive exactly, and nothing beside them",
+            |dir| {
+                let mut spec = sh(dir, "printf '%s|' \"$0\" \"$@\"; exec /usr/bin/env");
+                spec.args.extend(["a b", "", "'", "--x=1 2"].map(OsString::from));
+                spec.env = env([("A", "1"), ("EMPTY", ""), ("PATH", "/usr/bin:/bin"), ("Q", "a\nb")]);
+                let check = check(|seen| {
+                    let text = String::from_utf8_lossy(&seen.on(A).bytes).into_owned();
+                    let (args, env) = text.rsplit_once('|').expect("arguments");
+                    assert_eq!(args, "a b||'|--x=1 2");
+                    let mut lines: Vec<&str> = env.lines().filter(|line| !line.starts_with("PWD=")).collect();
+                    lines.sort_unstable();
+                    lines.retain(|line| !line.starts_with("SHLVL=") && !line.starts_with("_="));
+                    assert_eq!(lines, ["A=1", "EMPTY=", "PATH=/usr/bin:/bin", "Q=a", "b"]);
+                });
+                (ended(spec), check)
+            },
+        ),
         row(
             "g9: a bare name is found in the child's PATH, past relative folders and files that cannot be executed",
             |dir| {
@@ -277,7 +280,7 @@ fn refusals() -> Vec<Row> {
             program: file(dir.join("plain"), "#!/bin/sh\n", 0o644).into(),
             ..bare(dir)
         }),
-        case("a stub without `#!` is no program", OpenError::NotAProgram, |dir| SpawnSpec {
+        case("enoexec-stub: a stub without `#!` is no program", OpenError::NotAProgram, |dir| SpawnSpec {
             program: file(dir.join("stub"), "echo placeholder\n", 0o755).into(),
             ..bare(dir)
         }),
@@ -290,10 +293,14 @@ fn refusals() -> Vec<Row> {
             program: file(dir.join("empty"), "", 0o755).into(),
             ..bare(dir)
         }),
-        case("a script without its interpreter says so", OpenError::NoInterpreter, |dir| SpawnSpec {
-            program: file(dir.join("script"), "#!/no/such/interpreter\n", 0o755).into(),
-            ..bare(dir)
-        }),
+        case(
+            "found-but-shebang-needs-path: a script without its interpreter says so",
+            OpenError::NoInterpreter,
+            |dir| SpawnSpec {
+                program: file(dir.join("script"), "#!/no/such/interpreter\n", 0o755).into(),
+                ..bare(dir)
+            },
+        ),
         case("a missing working directory is named", OpenError::BadDirectory, |dir| SpawnSpec {
             cwd: dir.join("none"),
             ..sh(dir, "")

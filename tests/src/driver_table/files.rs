@@ -152,7 +152,7 @@ pub(super) fn rows() -> Vec<Row> {
             let script = vec![open(A, Open::Given(0)), write(A, "x"), Step::Until(A, Until::WriteFailed)];
             ((input.into(), output.into()), script, check(|_| ()))
         }),
-        given("a terminal is read and written without touching its flags", |_| {
+        given("eagain-partial-write: a terminal is read and written without touching its flags", |_| {
             let (mut screen, terminal) = terminal();
             let output = terminal.try_clone().expect("a copy");
             let probe = terminal.try_clone().expect("a copy");

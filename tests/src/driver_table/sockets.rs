@@ -174,7 +174,7 @@ pub(super) fn rows() -> Vec<Row> {
             let script = vec![open(A, Open::Listen(address.clone())), open(B, Open::Connect(address))];
             (until_both(script), check(|_| ()))
         }),
-        row("a living listener is left alone", |dir| {
+        row("stale-check-unlinks-live: a living listener is left alone", |dir| {
             let (address, path) = at(dir, "s/sock");
             let script = vec![
                 open(A, Open::Listen(address.clone())),
@@ -224,24 +224,27 @@ pub(super) fn rows() -> Vec<Row> {
             let script = vec![open(A, Open::Listen(address)), Step::Until(A, Until::Opened)];
             (script, check(move |_| assert_eq!(mode(path.parent().unwrap_or(&path)), 0o700)))
         }),
-        row("e2 in a folder that many share the socket is ours alone and nothing else stays", |dir| {
-            let (address, path) = at(dir, "s/sock");
-            mode_of(&private(dir), 0o1777);
-            let dead = dir.join("s/sock");
-            drop(UnixListener::bind(dead).expect("a socket that stays behind"));
-            let folder = dir.join("s");
-            let script = vec![
-                open(A, Open::Listen(address.clone())),
-                Step::Until(A, Until::Opened),
-                look(move |_| {
-                    assert_eq!((mode(&path), mode(&folder)), (0o600, 0o1777));
-                    assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1);
-                }),
-                open(B, Open::Listen(address)),
-                Step::Until(B, Until::Failed),
-            ];
-            (script, check(|seen| assert_eq!(seen.on(B).failed, Some(OpenError::InUse))))
-        }),
+        row(
+            "bind-chmod-window: e2 in a folder that many share the socket is ours alone and nothing else stays",
+            |dir| {
+                let (address, path) = at(dir, "s/sock");
+                mode_of(&private(dir), 0o1777);
+                let dead = dir.join("s/sock");
+                drop(UnixListener::bind(dead).expect("a socket that stays behind"));
+                let folder = dir.join("s");
+                let script = vec![
+                    open(A, Open::Listen(address.clone())),
+                    Step::Until(A, Until::Opened),
+                    look(move |_| {
+                        assert_eq!((mode(&path), mode(&folder)), (0o600, 0o1777));
+                        assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1);
+                    }),
+                    open(B, Open::Listen(address)),
+                    Step::Until(B, Until::Failed),
+                ];
+                (script, check(|seen| assert_eq!(seen.on(B).failed, Some(OpenError::InUse))))
+            },
+        ),
         row("two that start in one directory take turns", |dir| {
             let (address, _) = at(dir, "s/sock");
             let lock = fs::File::open(private(dir)).expect("the directory");
@@ -284,7 +287,7 @@ fn refusals() -> Vec<Row> {
     let is_root = rustix::process::geteuid().is_root();
     let foreign = NotPrivate(Exposed::FolderOwner(if is_root { NOBODY } else { 0 }));
     vec![
-        case("a regular file is no socket", NotASocket, NotASocket, |dir| {
+        case("not-a-socket-at-path: a regular file is no socket", NotASocket, NotASocket, |dir| {
             file(private(dir).join("sock"), "a user's file", 0o600)
         }),
         case("a directory is no socket", NotASocket, NotASocket, private),
@@ -299,11 +302,11 @@ fn refusals() -> Vec<Row> {
             symlink("dead", &path).expect("a link");
             path
         }),
-        case("a path that does not fit is refused", PathTooLong, PathTooLong, |dir| {
+        case("sun-path-too-long: a path that does not fit is refused", PathTooLong, PathTooLong, |dir| {
             dir.join("x".repeat(108))
         }),
         case("an empty path is refused", NotFound, NotFound, |_| PathBuf::new()),
-        case("an abstract name is refused", NotFound, NotFound, |_| PathBuf::from("\0name")),
+        case("abstract-socket: an abstract name is refused", NotFound, NotFound, |_| PathBuf::from("\0name")),
         case("a directory that is a link is not private", NotPrivate(Exposed::FolderLink), NotFound, |dir| {
             private(dir);
             symlink("s", dir.join("link")).expect("a link");
@@ -358,7 +361,7 @@ fn exposures() -> Vec<Row> {
     // Only root can give something away.
     if rustix::process::geteuid().is_root() {
         rows.extend([
-            case("e3 a socket of another user is not reached", Exposed::Owner(NOBODY), |dir| {
+            case("tmp-preclaim: e3 a socket of another user is not reached", Exposed::Owner(NOBODY), |dir| {
                 chown(dir.join("s/sock"), Some(NOBODY), None).expect("we are root");
             }),
             case(

@@ -62,9 +62,8 @@ fn terse(event: &agent::Event) -> Vec<agent::Command> {
     }
 }
 
-/// utf8-split-chunk
 #[test]
-fn every_cut_of_short_dialogues_of_a_client() {
+fn utf8_split_chunk_every_cut_of_short_dialogues_of_a_client() {
     const GREETING: &str = "\u{feff}{\"id\":0,\"result\":{\"protocolVersion\":1}}\r\n";
     const OPENED: &str = "\n{\"id\":1,\"result\":{\"sessionId\":\"s\"}}\n";
     let dialogues = [

@@ -397,9 +397,8 @@ fn surprise_25_nobody_answers_a_batch_and_none_is_ever_sent() {
     }
 }
 
-/// id-above-2p53
 #[test]
-fn surprise_26_a_big_id_comes_back_as_its_neighbour() {
+fn id_above_2p53_surprise_26_a_big_id_comes_back_as_its_neighbour() {
     let mut rig = one_session();
     rig.command(prompt(7)).unwrap();
     rig.hear(r#"{"jsonrpc":"2.0","id":9007199254740992,"result":{"stopReason":"end_turn"}}"#);

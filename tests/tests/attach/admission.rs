@@ -14,9 +14,8 @@ fn initialize_with_the_token_is_welcomed() {
     );
 }
 
-/// token-compare-and-empty
 #[test]
-fn wrong_tokens_are_refused_and_may_be_retried() {
+fn token_compare_and_empty_wrong_tokens_are_refused_and_may_be_retried() {
     let mut desk = serving();
     let client = desk.connect();
     for token in [
@@ -55,9 +54,8 @@ fn a_token_that_is_not_ascii_is_refused_like_any_other() {
     }
 }
 
-/// hello-before-anything
 #[test]
-fn only_initialize_lets_in() {
+fn hello_before_anything_only_initialize_lets_in() {
     let mut desk = serving();
     let client = desk.connect();
     for method in ["ping", "session/prompt", "session/load", "session/cancel"] {
@@ -80,9 +78,8 @@ fn who_is_in_stays_in_whatever_token_comes_later() {
     assert_eq!(desk.ask(client, PING), PONG);
 }
 
-/// server-echoes-any-version
 #[test]
-fn the_protocol_version_is_ours_whatever_was_asked() {
+fn server_echoes_any_version_the_protocol_version_is_ours_whatever_was_asked() {
     let mut desk = serving();
     let client = desk.connect();
     let line = HELLO.replace(r#""authToken""#, r#""protocolVersion":7,"authToken""#);

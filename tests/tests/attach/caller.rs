@@ -77,9 +77,8 @@ fn one_cancel_at_a_time_and_only_of_an_open_prompt() {
     assert_eq!(desk.command(Command::Cancel), Err(Refused::Busy));
 }
 
-/// cancel-hits-next-prompt
 #[test]
-fn a_cancel_that_was_not_sent_is_given_up_when_the_turn_ends() {
+fn cancel_hits_next_prompt_a_cancel_that_was_not_sent_is_given_up_when_the_turn_ends() {
     let (mut desk, first) = prompting();
     desk.run([Command::Cancel]);
     let second = desk.connecting.pop_front().expect("it connects");
@@ -94,9 +93,8 @@ fn a_cancel_that_was_not_sent_is_given_up_when_the_turn_ends() {
     assert_ne!(desk.admit(), second, "a connection of its own");
 }
 
-/// cancel-hits-next-prompt
 #[test]
-fn the_next_prompt_waits_until_a_cancel_that_was_sent_is_over() {
+fn cancel_hits_next_prompt_the_next_prompt_waits_until_a_cancel_that_was_sent_is_over() {
     let (mut desk, first) = prompting();
     desk.run([Command::Cancel]);
     let second = desk.admit();

@@ -81,9 +81,8 @@ fn the_token_is_the_first_thing_sent() {
     );
 }
 
-/// token-given-to-impostor
 #[test]
-fn whoever_else_listens_at_the_socket_does_not_get_the_token() {
+fn token_given_to_impostor_whoever_else_listens_at_the_socket_does_not_get_the_token() {
     for why in [Exposed::Owner(1001), Exposed::Peer(1001), Exposed::Link] {
         let mut desk = Desk::<Client>::new(target());
         desk.heard(LinkId::FIRST, Heard::OpenFailed(OpenError::NotPrivate(why)));
@@ -241,9 +240,8 @@ fn an_error_without_an_id_is_about_the_only_line_there_is() {
     assert_eq!(desk.cause(), Some(Cause::Gone));
 }
 
-/// late-reply-after-timeout, noise-glued-to-frame
 #[test]
-fn lines_that_answer_nothing_change_nothing() {
+fn late_reply_after_timeout_and_noise_glued_to_frame_change_nothing() {
     let mut desk = prompting();
     for line in [
         &br#"{"jsonrpc": "2.0", "id": NaN, "result": {"stopReason": "end_turn"}}"#[..],
@@ -267,9 +265,8 @@ fn lines_that_answer_nothing_change_nothing() {
     assert_eq!(desk.event(), turn(Stop::EndTurn, None));
 }
 
-/// send-failure-leaves-pending
 #[test]
-fn a_connection_lost_during_a_prompt_fails_it_once() {
+fn send_failure_leaves_pending_a_connection_lost_during_a_prompt_fails_it_once() {
     let mut desk = prompting();
     desk.heard(LinkId::FIRST, Heard::Eof);
     assert_eq!(desk.event(), Some(Event::Answered(Err(Failure::Unseen(Cause::Gone)))));
@@ -303,9 +300,8 @@ fn c12_a_turn_that_failed_is_told_from_a_prompt_that_was_refused() {
     }
 }
 
-/// last-line-without-lf
 #[test]
-fn an_answer_without_its_line_end_counts_when_the_server_is_gone() {
+fn last_line_without_lf_an_answer_without_its_line_end_counts_when_the_server_is_gone() {
     let mut desk = prompting();
     desk.send(LinkId::FIRST, br#"{"id":2,"result":{"stopReason":"end_turn"}}"#);
     desk.heard(LinkId::FIRST, Heard::Eof);

@@ -2,9 +2,8 @@
 
 use super::*;
 
-/// raw-newline-in-json-string
 #[test]
-fn a_line_that_is_not_json_is_answered_without_an_id() {
+fn raw_newline_in_json_string_a_line_that_is_not_json_is_answered_without_an_id() {
     let mut desk = serving();
     for client in [desk.connect(), desk.enter()] {
         for line in [
@@ -37,9 +36,8 @@ fn nesting_without_end_is_not_json_and_the_connection_stays() {
     assert_eq!(desk.ask(client, PING), PONG);
 }
 
-/// batch-array
 #[test]
-fn json_that_is_no_object_is_no_request() {
+fn batch_array_json_that_is_no_object_is_no_request() {
     let mut desk = serving();
     for client in [desk.connect(), desk.enter()] {
         for line in ["[]", "5", "\"x\"", "null", "true", &format!("[{PING},{PING}]")] {
@@ -76,9 +74,8 @@ fn the_version_of_the_envelope_may_be_missing_but_not_wrong() {
     assert_eq!(failed(&desk.ask(client, r#"{"jsonrpc":"1.0","id":9,"method":"ping"}"#)), error("9", -32600));
 }
 
-/// duplicate-keys
 #[test]
-fn a_member_that_is_there_twice_is_refused() {
+fn duplicate_keys_a_member_that_is_there_twice_is_refused() {
     let mut desk = serving();
     let client = desk.enter();
     let line = r#"{"id":9,"method":"ping","method":"session/cancel"}"#;
@@ -108,9 +105,8 @@ fn notifications_are_obeyed_and_never_answered() {
     assert_eq!(desk.ask(client, PING), PONG, "it was let in");
 }
 
-/// string-id-echo, id-above-2p53, lone-surrogate
 #[test]
-fn ids_come_back_as_they_were_written() {
+fn string_id_echo_id_above_2p53_and_lone_surrogate_ids_come_back_as_they_were_written() {
     let mut desk = serving();
     let client = desk.enter();
     let digits = "7".repeat(41);
@@ -137,9 +133,8 @@ fn ids_come_back_as_they_were_written() {
     }
 }
 
-/// odd-ids-null-float-bool
 #[test]
-fn other_ids_are_refused_with_an_answer_that_is_json() {
+fn odd_ids_null_float_bool_other_ids_are_refused_with_an_answer_that_is_json() {
     let mut desk = serving();
     let client = desk.enter();
     let endless = "1".repeat(5000);
@@ -149,9 +144,8 @@ fn other_ids_are_refused_with_an_answer_that_is_json() {
     }
 }
 
-/// blank-and-whitespace-lines, bom-first-line
 #[test]
-fn blank_lines_carriage_returns_and_a_byte_order_mark_are_passed_over() {
+fn blank_and_whitespace_lines_and_a_bom_first_line_are_passed_over() {
     let mut desk = serving();
     let client = desk.enter();
     desk.send(client, format!("\n  \n\t\n\r\n\u{feff}{PING}\r\n\n").as_bytes());
@@ -169,9 +163,8 @@ fn two_requests_in_one_write_are_answered_in_order() {
     assert_eq!(ids, ["\"id\":0", "\"id\":8", "\"id\":9", "\"id\":8"]);
 }
 
-/// utf8-split-chunk
 #[test]
-fn bytes_may_come_one_by_one() {
+fn utf8_split_chunk_bytes_may_come_one_by_one() {
     let mut desk = serving();
     let client = desk.connect();
     for byte in format!("{HELLO}\n{PING}\n").bytes() {
@@ -201,9 +194,8 @@ fn long_ping(length: usize) -> Vec<u8> {
     line
 }
 
-/// limit-is-per-line-not-buffer
 #[test]
-fn a_line_of_eight_mib_is_taken_whatever_follows_it() {
+fn limit_is_per_line_not_buffer_a_line_of_eight_mib_is_taken_whatever_follows_it() {
     let mut desk = serving();
     let client = desk.enter();
     desk.send(client, &long_ping(EIGHT_MIB));
@@ -236,9 +228,8 @@ fn a_longer_line_is_refused_and_ends_the_connection() {
     }
 }
 
-/// no-newline-flood
 #[test]
-fn a_flood_without_a_line_end_is_cut_off_and_hits_nobody_else() {
+fn no_newline_flood_a_flood_without_a_line_end_is_cut_off_and_hits_nobody_else() {
     let mut desk = serving();
     let (flood, other) = (desk.connect(), desk.enter());
     let chunk = [b'x'; 64 << 10];

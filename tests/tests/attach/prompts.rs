@@ -19,9 +19,8 @@ fn text_in_any_form_is_delivered_once_and_trimmed() {
     }
 }
 
-/// image-silently-dropped
 #[test]
-fn any_other_block_refuses_the_whole_prompt_and_is_named() {
+fn image_silently_dropped_any_other_block_refuses_the_whole_prompt_and_is_named() {
     let mut desk = serving();
     let client = desk.enter();
     let text = json!({"type": "text", "text": "describe this"});
@@ -61,9 +60,8 @@ fn a_prompt_without_text_is_refused() {
     assert!(desk.events.is_empty());
 }
 
-/// lone-surrogate
 #[test]
-fn half_a_character_in_a_prompt_costs_nothing_but_itself() {
+fn lone_surrogate_half_a_character_in_a_prompt_costs_nothing_but_itself() {
     let mut desk = serving();
     let client = desk.enter();
     desk.ask(client, r#"{"id":2,"method":"session/prompt","params":{"prompt":"hi \ud800"}}"#);
@@ -116,9 +114,8 @@ fn a_session_without_an_id_is_loaded_under_its_peer_id_and_takes_any() {
     assert!(desk.ask(client, line).contains(r#""sessionId":"0a1b2c3d""#));
 }
 
-/// always-cancelled
 #[test]
-fn a_queued_prompt_waits_for_a_turn_to_start_and_to_end() {
+fn always_cancelled_a_queued_prompt_waits_for_a_turn_to_start_and_to_end() {
     let mut desk = serving();
     let client = desk.enter();
     assert_eq!(desk.prompt(client, 2, "say PONG"), "");

@@ -28,9 +28,8 @@ fn a_cancel_behind_its_own_prompt_comes_too_late() {
     assert_eq!(desk.events.pop_front(), Some(Event::CancelReceived));
 }
 
-/// cancel-wedges-session
 #[test]
-fn a_cancel_on_another_connection_ends_the_prompt_at_once() {
+fn cancel_wedges_session_a_cancel_on_another_connection_ends_the_prompt_at_once() {
     let mut desk = serving();
     let (client, other) = (desk.enter(), desk.enter());
     desk.prompt(client, 2, "x");
@@ -102,9 +101,8 @@ fn others_are_answered_at_once_while_a_turn_runs() {
     assert!(desk.ask(other, r#"{"id":3,"method":"session/load"}"#).contains("\"busy\":true"));
 }
 
-/// overlapping-prompts
 #[test]
-fn prompts_of_several_clients_are_handed_over_one_by_one_in_order() {
+fn overlapping_prompts_prompts_of_several_clients_are_handed_over_one_by_one_in_order() {
     let mut desk = serving();
     let clients = [desk.enter(), desk.enter(), desk.enter()];
     for (n, client) in (0..).zip(clients) {
@@ -123,9 +121,8 @@ fn prompts_of_several_clients_are_handed_over_one_by_one_in_order() {
     }
 }
 
-/// completion-before-state-reset
 #[test]
-fn a_cancel_lets_the_next_prompt_take_its_turn() {
+fn completion_before_state_reset_a_cancel_lets_the_next_prompt_take_its_turn() {
     let mut desk = serving();
     let (first, second, third) = (desk.enter(), desk.enter(), desk.enter());
     desk.prompt(first, 1, "one");

@@ -80,7 +80,7 @@ fn serve(bench: &mut Bench<Server>) {
 }
 
 #[test]
-fn the_bytes_of_a_dialogue() {
+fn no_error_without_request_id_in_the_bytes_of_a_dialogue() {
     let dialogue = [
         (
             r#"{"command":"echo","args":{"a":1},"schemaVersion":1,"requestId":"r1"}"#,

@@ -35,7 +35,7 @@ fn only_what_is_installed_appears() {
 }
 
 #[test]
-fn an_npm_agent_counts_only_inside_its_package() {
+fn symlink_entrypoint_an_npm_agent_counts_only_inside_its_package() {
     for (target, counts) in [
         (GEMINI, true),
         ("../../../opt/lib/node_modules/@google/gemini-cli/bundle/gemini.js", true),
@@ -84,7 +84,7 @@ fn a_second_name_is_tried_after_the_first() {
 }
 
 #[test]
-fn what_is_no_program_shadows_nothing() {
+fn broken_shim_shadows_good_binary_what_is_no_program_shadows_nothing() {
     let mut disk = Disk::default();
     disk.link("/1/kimi", "/gone").link("/2/kimi", "kimi").file("/3/kimi", "x").empty_program("/4/kimi");
     disk.file("/5/kimi/in", "").closed("/6/kimi").program("/8/kimi").program("/9/kimi");

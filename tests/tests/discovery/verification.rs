@@ -49,7 +49,7 @@ impl World {
 }
 
 #[test]
-fn a_first_handshake_that_fails_hides_the_agent() {
+fn registry_agent_fails_first_handshake_a_first_handshake_that_fails_hides_the_agent() {
     for failure in FAILURES {
         let mut world = World::new();
         world.verification.handshake("goose", Handshake::Failed(failure));

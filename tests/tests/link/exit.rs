@@ -75,7 +75,7 @@ fn the_group_is_looked_for_ever_less_often() {
 }
 
 #[test]
-fn nobody_is_signalled_who_was_not_seen_alive_after_the_exit() {
+fn killpg_after_reap_nobody_is_signalled_who_was_not_seen_alive_after_the_exit() {
     // The exit comes at the very moment of the next rung.
     let mut rig = Rig::child();
     rig.leave();

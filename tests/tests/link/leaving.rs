@@ -7,7 +7,7 @@ use crate::HOUR;
 use crate::rig::Rig;
 
 #[test]
-fn the_ladder_takes_one_rung_after_the_other() {
+fn escalation_flag_wrong_the_ladder_takes_one_rung_after_the_other() {
     let mut rig = Rig::child();
     rig.leave();
     rig.expect("end stdin");
@@ -189,7 +189,7 @@ fn all_that_was_queued_is_written_before_the_end_of_stdin() {
 }
 
 #[test]
-fn the_exit_of_a_child_ends_the_wait_for_its_stdin() {
+fn reap_waits_for_stdin_the_exit_of_a_child_ends_the_wait_for_its_stdin() {
     let mut rig = Rig::child();
     rig.say(&["stuck", "queued"]);
     rig.leave();

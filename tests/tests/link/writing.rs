@@ -60,7 +60,7 @@ fn a_peer_that_never_reads_is_left_at_the_hard_limit() {
 }
 
 #[test]
-fn a_failed_write_stops_writing_only() {
+fn epipe_on_child_stdin_a_failed_write_stops_writing_only() {
     let mut rig = Rig::child();
     rig.say(&["lost"]);
     rig.hear(WriteFailed);

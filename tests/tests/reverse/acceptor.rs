@@ -223,6 +223,14 @@ fn whatever_is_no_message_costs_only_itself() {
     assert_eq!(desk.wrote(), ["5 error -32601"]);
 }
 
+#[test]
+fn extension_prefix_and_name_are_taken_as_they_are_written() {
+    let mut desk = link();
+    hears(&mut desk, r#"{"id":5,"method":"botbus/hello","params":{"id":"a","version":1}}"#, &[]);
+    hears(&mut desk, r#"{"id":6,"method":"_botbus/unknown"}"#, &[]);
+    assert_eq!(desk.wrote(), ["5 error -32601", "6 error -32601"]);
+}
+
 // Turns.
 
 #[test]

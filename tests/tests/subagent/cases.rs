@@ -233,7 +233,13 @@ fn permissions() -> Vec<Case> {
         case("or else nothing", "perm allow_once", "cancelled", cancelled),
         case("reject knows nothing of kinds to come", "perm reject_some", "cancelled", cancelled),
         case("allow takes the first that allows", USUAL, "allow_always-1", allowed).allow(),
-        case("allow takes no rejection", "perm reject_once,reject_always", "cancelled", cancelled).allow(),
+        case(
+            "allow-policy-picks-options0: allow takes no rejection",
+            "perm reject_once,reject_always",
+            "cancelled",
+            cancelled,
+        )
+        .allow(),
         case("allow takes no kind to come", "perm allow_some", "cancelled", cancelled).allow(),
         case("nothing to choose from is nothing chosen", "perm", "cancelled", cancelled).allow(),
     ]

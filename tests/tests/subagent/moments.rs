@@ -300,9 +300,8 @@ fn c13_words_that_the_end_of_the_turn_has_overtaken_belong_to_it() {
     }
 }
 
-/// where-one-message-ends
 #[test]
-fn c9_messages_between_other_things_are_set_off_from_each_other() {
+fn c9_where_one_message_ends_messages_between_other_things_are_set_off_from_each_other() {
     let tool = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":
         {"sessionUpdate":"tool_call","toolCallId":"t","title":"look"}}}"#;
     let thought = CHUNK.replace("agent_message_chunk", "agent_thought_chunk");

@@ -286,7 +286,7 @@ fn a_permission_that_must_not_be_asked_for_ends_the_run() {
 }
 
 #[test]
-fn once_goes_before_always_where_that_is_the_policy() {
+fn widening_once_to_always_only_where_that_is_the_policy() {
     let both = PERMISSION.replace(
         r#"{"optionId":"n","name":"No","kind":"reject_once"}"#,
         r#"{"optionId":"a","name":"A","kind":"allow_always"},{"optionId":"o","name":"O","kind":"allow_once"}"#,

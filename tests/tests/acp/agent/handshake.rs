@@ -16,9 +16,8 @@ fn before_initialize_nothing_else_is_served() {
     assert_eq!(rig.command(Command::Notify { method: "_x".into(), params: empty() }), Err(Refused::NotReady));
 }
 
-/// version-not-number, server-echoes-any-version
 #[test]
-fn every_version_is_answered_with_ours_and_what_is_no_version_is_refused() {
+fn version_not_number_is_refused_and_no_server_echoes_any_version() {
     for (version, fine) in [
         ("1", true),
         ("2", true),

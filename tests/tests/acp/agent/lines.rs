@@ -176,9 +176,8 @@ const VECTORS: [Vector; 62] = [
     ),
 ];
 
-/// batch-array, string-id-echo, id-above-2p53, odd-ids-null-float-bool, duplicate-keys, lone-surrogate, relative-or-foreign-cwd
 #[test]
-fn each_line_of_a_client_has_its_answer_and_its_event() {
+fn nothing_malformed_known_hidden_as_unknown_each_line_of_a_client_has_its_answer() {
     for (line, answer, told) in VECTORS {
         let mut rig = one_session();
         rig.hear(line);

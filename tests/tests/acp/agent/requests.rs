@@ -226,9 +226,8 @@ fn a_session_is_loaded_with_its_history_before_the_answer() {
     );
 }
 
-/// cancel-after-load
 #[test]
-fn a_session_that_could_not_be_loaded_is_as_it_was() {
+fn cancel_after_load_a_session_that_could_not_be_loaded_is_as_it_was() {
     let load = |session: &str| {
         request("7", "session/load", &format!(r#"{{"sessionId":"{session}","cwd":"/w","mcpServers":[]}}"#))
     };

@@ -2,9 +2,8 @@
 
 use super::*;
 
-/// image-silently-dropped
 #[test]
-fn a_prompt_with_content_that_is_not_taken_is_refused_as_a_whole_and_names_it() {
+fn image_silently_dropped_a_prompt_with_content_that_is_not_taken_is_refused_as_a_whole_and_names_it() {
     let mut rig = Rig::<Agent>::with_sessions(plain(), "{}", &["s"]);
     let blocks = r#"[{"type":"text","text":"t"},{"type":"image","data":"","mimeType":"image/png"},{"type":"resource","resource":{"uri":"u","text":"t"}},{"type":"future"}]"#;
     rig.hear(&request("7", "session/prompt", &format!(r#"{{"sessionId":"s","prompt":{blocks}}}"#)));
@@ -18,9 +17,8 @@ fn a_prompt_with_content_that_is_not_taken_is_refused_as_a_whole_and_names_it() 
     assert_eq!(words(&mut rig), ["prompted s"]);
 }
 
-/// overlapping-prompts
 #[test]
-fn one_prompt_at_a_time_on_a_session_and_any_number_on_several() {
+fn overlapping_prompts_one_prompt_at_a_time_on_a_session_and_any_number_on_several() {
     let mut rig = Rig::<Agent>::with_sessions(generous(), "{}", &["s", "t"]);
     let turn = begin(&mut rig, "1");
     rig.hear(&prompt("2"));
@@ -53,9 +51,8 @@ fn nothing_of_a_turn_follows_its_answer() {
     assert_eq!(rig.command(failure), Err(Refused::Unknown));
 }
 
-/// cancelled-permission-reported-end_turn, always-cancelled, cancel-kills-session
 #[test]
-fn a_turn_that_was_cancelled_ends_as_cancelled_whatever_is_said() {
+fn no_cancelled_permission_reported_end_turn_and_no_cancel_kills_session() {
     for by_request in [false, true] {
         for fails in [false, true] {
             let mut rig = one_session();
@@ -91,9 +88,8 @@ fn a_turn_that_was_not_cancelled_fails_as_it_says() {
     assert_eq!(rig.line(), r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"m"}}"#);
 }
 
-/// reject-taken-as-allow
 #[test]
-fn only_an_offered_option_is_a_choice() {
+fn reject_taken_as_allow_only_an_offered_option_is_a_choice() {
     for (answer, outcome) in [
         (r#""result":{"outcome":{"outcome":"selected","optionId":"n"}}"#, PermissionOutcome::selected("n")),
         (

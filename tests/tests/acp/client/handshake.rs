@@ -41,9 +41,8 @@ fn d4_what_an_agent_answers_to_initialize_decides() {
     }
 }
 
-/// slow-initialize
 #[test]
-fn an_agent_that_never_answers_initialize_times_out() {
+fn slow_initialize_an_agent_that_never_answers_initialize_times_out() {
     let mut rig = Rig::<Client>::client(given());
     rig.wait(Duration::from_secs(59));
     assert_eq!(rig.told(), []);

@@ -68,9 +68,8 @@ fn d6_an_option_without_a_name_or_a_kind_costs_nothing_but_itself() {
     assert_eq!(asked.first_of(&policy).map(|option| &*option.option_id), Some("y"));
 }
 
-/// setup-60s-without-a-knob
 #[test]
-fn b2_news_of_the_agent_gives_a_session_that_is_opened_more_time() {
+fn b2_setup_60s_without_a_knob_news_of_the_agent_gives_a_session_that_is_opened_more_time() {
     let more = r#"{"jsonrpc":"2.0","method":"_x/still/fetching"}"#;
     for noise in ["", "npm warn", "{}"] {
         let mut rig = Rig::<Client>::ready();
@@ -112,9 +111,8 @@ fn c4_an_answer_that_fits_nothing_says_what_was_waited_for() {
     assert!(matches!(*notice, Notice::Orphan { id, open } if id.len() == 200 && open.is_empty()));
 }
 
-/// question-from-a-child-session
 #[test]
-fn c11_a_question_of_a_child_session_ends_with_the_turn_it_came_in() {
+fn c11_question_from_a_child_session_a_question_of_a_child_session_ends_with_the_turn_it_came_in() {
     let child = permission(5, "child-1", r#"{"toolCallId":"c"}"#, YES);
     let cancelled = r#"{"jsonrpc":"2.0","id":5,"result":{"outcome":{"outcome":"cancelled"}}}"#;
     // Asked and answered as any other.

@@ -144,9 +144,8 @@ const VECTORS: [Vector; 40] = [
     ),
 ];
 
-/// bom-first-line, blank-and-whitespace-lines, batch-array, string-id-echo, odd-ids-null-float-bool, unadvertised-fs-terminal, strict-decode-of-optional-part
 #[test]
-fn each_line_of_an_agent_has_its_answer_and_its_event() {
+fn strict_decode_of_optional_part_and_unadvertised_fs_terminal_each_line_has_its_answer_and_its_event() {
     for (line, written, told) in VECTORS {
         let mut rig = one_session();
         rig.command(prompt(7)).unwrap();
@@ -232,9 +231,8 @@ fn lists_are_read_as_far_as_they_can_be() {
     }
 }
 
-/// noise-glued-to-frame, raw-newline-in-json-string, nul-bytes-line
 #[test]
-fn a_line_that_cannot_be_read_costs_no_other_line() {
+fn noise_glued_to_frame_raw_newline_in_json_string_and_nul_bytes_line_cost_no_other_line() {
     for (bad, lines) in [
         (format!("stitem parent list node{}", result(2, r#"{"stopReason":"end_turn"}"#)), 1),
         (text("s", "a\nb"), 2),
@@ -254,9 +252,8 @@ fn a_line_that_cannot_be_read_costs_no_other_line() {
     }
 }
 
-/// line-over-64k, limit-is-per-line-not-buffer
 #[test]
-fn a_long_line_is_a_line_like_any_other() {
+fn line_over_64k_is_a_line_like_any_other_for_the_limit_is_per_line_not_buffer() {
     let frame = text("s", "").len();
     for length in [65_535, 65_536, 65_537, 1 << 20] {
         let mut rig = one_session();

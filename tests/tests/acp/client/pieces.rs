@@ -43,9 +43,8 @@ fn said(rig: &mut Rig<Client>) -> String {
     rig.told().into_iter().filter_map(text).collect()
 }
 
-/// lone-surrogate
 #[test]
-fn g4_however_a_text_is_cut_it_arrives_whole() {
+fn g4_lone_surrogate_however_a_text_is_cut_it_arrives_whole() {
     fn prop(data: Vec<u8>) {
         let mut dice = Dice::new(&data);
         let units = units(&mut dice);

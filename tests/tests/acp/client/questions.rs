@@ -2,9 +2,8 @@
 
 use super::*;
 
-/// hidden-permission-timeout
 #[test]
-fn a_permission_has_no_clock() {
+fn hidden_permission_timeout_a_permission_has_no_clock() {
     let mut rig = one_session();
     rig.command(prompt(7)).unwrap();
     rig.hear(&ask("0"));
@@ -49,9 +48,8 @@ fn a_question_that_would_be_much_to_keep_is_refused() {
     }
 }
 
-/// lossy-option-id
 #[test]
-fn only_an_offered_option_answers_a_permission_and_only_once() {
+fn lossy_option_id_only_an_offered_option_answers_a_permission_and_only_once() {
     let mut rig = one_session();
     rig.command(prompt(7)).unwrap();
     rig.hear(&ask("\"a\\u00e9\""));
@@ -69,9 +67,8 @@ fn only_an_offered_option_answers_a_permission_and_only_once() {
     assert_eq!(rig.command(answer("y")), Err(Refused::Unknown));
 }
 
-/// cancel-while-policy-thinks
 #[test]
-fn a_question_that_the_agent_withdraws_is_answered_once() {
+fn cancel_while_policy_thinks_a_question_that_the_agent_withdraws_is_answered_once() {
     let mut config = given();
     config.capabilities.fs.read_text_file = true;
     let mut rig = Rig::<Client>::with_sessions(config, &["s"]);
@@ -177,9 +174,8 @@ fn an_option_of_an_unknown_kind_can_be_chosen_and_is_never_taken_for_a_yes() {
     assert_eq!(rig.command(Command::Answer { request: asked.request, outcome }), Ok(()));
 }
 
-/// permission-wait-stops-reading
 #[test]
-fn updates_are_read_while_a_question_is_open() {
+fn permission_wait_stops_reading_updates_are_read_while_a_question_is_open() {
     let mut rig = one_session();
     rig.command(prompt(7)).unwrap();
     rig.hear(&ask("0"));

@@ -2,9 +2,8 @@
 
 use super::*;
 
-/// image-silently-dropped, stdio-mcp-needs-no-capability
 #[test]
-fn what_an_agent_does_not_offer_is_not_asked() {
+fn no_image_silently_dropped_and_stdio_mcp_needs_no_capability_what_is_not_offered_is_not_asked() {
     let nothing = "{}";
     let setup = |setup: SessionSetup| Command::OpenSession { tag: Tag(1), which: Which::New, setup };
     let base = || SessionSetup::in_directory("/w");
@@ -64,9 +63,8 @@ fn what_an_agent_does_not_offer_is_not_asked() {
     }
 }
 
-/// relative-or-foreign-cwd
 #[test]
-fn what_cannot_be_said_is_refused() {
+fn relative_or_foreign_cwd_what_cannot_be_said_is_refused() {
     let content = |content| SystemPrompt { mode: "append".into(), content };
     let image = serde_json::from_str(r#"{"type":"image","data":"","mimeType":"image/png"}"#).unwrap();
     let system = |system_prompt| {
@@ -119,9 +117,8 @@ fn a_line_that_no_agent_would_take_is_refused() {
     assert!(rig.line().starts_with(r#"{"jsonrpc":"2.0","id":2,"#));
 }
 
-/// mcpservers-omitted
 #[test]
-fn each_request_is_written_as_the_protocol_has_it() {
+fn mcpservers_omitted_each_request_is_written_as_the_protocol_has_it() {
     let session = || SessionId::from("s");
     let table = [
         (
@@ -216,9 +213,8 @@ fn null_is_as_good_as_an_empty_result_where_nothing_is_to_be_said() {
     }
 }
 
-/// load-error-mislabelled
 #[test]
-fn errors_of_the_agent_are_passed_on_whole() {
+fn load_error_mislabelled_errors_of_the_agent_are_passed_on_whole() {
     let mut rig = one_session();
     rig.command(open(1, Which::Load("t".into()))).unwrap();
     rig.hear(r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"model X not available","data":{"a":[1]}}}"#);

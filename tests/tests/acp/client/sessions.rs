@@ -2,9 +2,8 @@
 
 use super::*;
 
-/// update-before-session-known
 #[test]
-fn a_new_session_may_speak_before_its_id_is_told() {
+fn update_before_session_known_a_new_session_may_speak_before_its_id_is_told() {
     let mut rig = Rig::<Client>::ready();
     rig.hear(&text("s", "too early"));
     assert_eq!(word(&rig.event()), "unknown session s");
@@ -21,9 +20,8 @@ fn a_new_session_may_speak_before_its_id_is_told() {
     }
 }
 
-/// two-session-new-race
 #[test]
-fn sessions_that_are_opened_at_once_are_told_apart_by_request() {
+fn two_session_new_race_sessions_that_are_opened_at_once_are_told_apart_by_request() {
     let mut rig = Rig::<Client>::ready();
     rig.command(open(1, Which::New)).unwrap();
     rig.command(open(2, Which::New)).unwrap();
@@ -44,9 +42,8 @@ fn sessions_that_are_opened_at_once_are_told_apart_by_request() {
     assert_eq!(told.iter().map(word).collect::<Vec<_>>()[2..], ["text of a", "text of b"]);
 }
 
-/// history-replay-as-live
 #[test]
-fn history_is_told_from_news_and_its_window_closes_on_every_outcome() {
+fn history_replay_as_live_history_is_told_from_news_and_its_window_closes_on_every_outcome() {
     for (answer, opened) in [(result(1, "null"), true), (error(1, -32002), false)] {
         let mut rig = Rig::<Client>::ready();
         rig.command(open(1, Which::Load("s".into()))).unwrap();

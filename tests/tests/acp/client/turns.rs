@@ -2,9 +2,8 @@
 
 use super::*;
 
-/// last-line-without-lf
 #[test]
-fn a_turn_ends_with_the_last_line_though_it_has_no_end() {
+fn last_line_without_lf_a_turn_ends_with_the_last_line_though_it_has_no_end() {
     let mut rig = one_session();
     rig.command(prompt(7)).unwrap();
     rig.link(Heard::Bytes(result(2, r#"{"stopReason":"end_turn"}"#).as_bytes()));
@@ -13,9 +12,8 @@ fn a_turn_ends_with_the_last_line_though_it_has_no_end() {
     assert_eq!(ends(&rig.told()), [(7, Ok(StopReason::EndTurn))]);
 }
 
-/// truncated-final-record-exit-0
 #[test]
-fn a_stream_that_breaks_off_within_a_line_ends_the_turn_as_disconnected() {
+fn truncated_final_record_exit_0_a_stream_that_breaks_off_within_a_line_ends_the_turn_as_disconnected() {
     let mut rig = one_session();
     rig.command(prompt(7)).unwrap();
     rig.link(Heard::Bytes(br#"{"jsonrpc":"2.0","id":2,"resu"#));
@@ -25,9 +23,8 @@ fn a_stream_that_breaks_off_within_a_line_ends_the_turn_as_disconnected() {
     assert_eq!(ends(&told), [(7, Err(Failure::Disconnected))]);
 }
 
-/// reply-and-update-same-read
 #[test]
-fn text_and_answer_in_one_read_come_out_in_order() {
+fn reply_and_update_same_read_text_and_answer_in_one_read_come_out_in_order() {
     let mut rig = one_session();
     rig.command(prompt(7)).unwrap();
     let both = format!("{}\n{}\n", text("s", "done"), result(2, r#"{"stopReason":"end_turn"}"#));
@@ -35,18 +32,16 @@ fn text_and_answer_in_one_read_come_out_in_order() {
     assert_eq!(rig.told().iter().map(word).collect::<Vec<_>>(), ["text done", "ended 7 end_turn"]);
 }
 
-/// completion-before-state-reset
 #[test]
-fn a_prompt_can_follow_at_once_on_the_end_of_a_turn() {
+fn completion_before_state_reset_a_prompt_can_follow_at_once_on_the_end_of_a_turn() {
     let mut rig = one_session();
     rig.command(prompt(7)).unwrap();
     rig.hear(&result(2, r#"{"stopReason":"end_turn"}"#));
     assert_eq!(rig.command(prompt(7)), Ok(()));
 }
 
-/// cancel-hits-next-prompt
 #[test]
-fn a_cancel_tells_the_agent_first_and_then_gives_up_its_questions() {
+fn cancel_hits_next_prompt_a_cancel_tells_the_agent_first_and_then_gives_up_its_questions() {
     let mut rig = one_session();
     rig.command(prompt(7)).unwrap();
     rig.hear(&ask("0"));
@@ -93,9 +88,8 @@ fn a_cancelled_prompt_may_be_answered_as_a_cancelled_request() {
     assert!(matches!(&ends(&rig.told())[..], [(8, Err(Failure::Rpc(_)))]));
 }
 
-/// cancel-wedges-session
 #[test]
-fn a_turn_that_was_given_up_asks_nobody_any_more() {
+fn cancel_wedges_session_a_turn_that_was_given_up_asks_nobody_any_more() {
     let mut rig = one_session();
     rig.command(prompt(7)).unwrap();
     rig.command(cancel()).unwrap();
@@ -186,9 +180,8 @@ fn what_an_agent_cannot_hear_is_refused() {
     assert_eq!(rig.command(prompt(7)), Err(Refused::Closed));
 }
 
-/// error-reply-then-exit, crash-looks-like-clean-eof
 #[test]
-fn an_answer_counts_though_its_agent_has_exited_before_it_was_read() {
+fn error_reply_then_exit_counts_and_no_crash_looks_like_clean_eof() {
     let spec = SpawnSpec { stderr: Stderr::Pipe, ..SpawnSpec::default() };
     let mut rig = Rig::<Client>::ready_with(Config::new(Open::spawn(spec)), "{}");
     rig.command(open(1, Which::New)).unwrap();
