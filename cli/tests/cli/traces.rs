@@ -121,7 +121,8 @@ fn a_page_is_private_replaces_nothing_and_holds_what_was_chosen() {
     assert!(again.err.contains("--force"), "{}", again.err);
     let turns = page(&bench, &trace, &["--force", "--kind", "turn"]);
     assert!(
-        whole.contains("agent_message_chunk") && !data(&turns).to_string().contains("agent_message_chunk")
+        whole.contains("agent_message_chunk")
+            && !data(&turns)["rows"].to_string().contains("agent_message_chunk")
     );
     assert_eq!(data(&turns)["rows"].as_array().map(Vec::len), Some(2));
     for outside in ["http://", "https://", "src=", "@import", "url("] {
