@@ -1,11 +1,13 @@
 //! A machine, and an operating system around it that does what it is told at once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use agentline_core::{
-    Action, Change, Heard, Input, LinkId, Machine, Now, Open, Output, Refused, Signal, Store, StoreId, Time,
+    Action, Address, Change, Heard, Input, LinkId, Machine, Now, Open, Output, Refused, Signal, Store,
+    StoreId, Time,
 };
 
 use crate::invariants::{Checked, Checks};
@@ -18,8 +20,14 @@ pub struct Desk<M: Machine> {
     pub now: Now,
     /// The links that were asked for and have not been opened.
     pub connecting: VecDeque<LinkId>,
-    /// The accept that is outstanding.
+    /// Where it listens.
+    pub listening: Vec<(LinkId, Address)>,
+    /// The accept that is outstanding at its first listener.
     pub accepting: Option<LinkId>,
+    /// Those at other listeners.
+    pub accepts: BTreeMap<LinkId, LinkId>,
+    /// The programs that it started.
+    pub programs: BTreeMap<LinkId, OsString>,
     /// Links whose writes are not acknowledged, because nobody reads them.
     pub deaf: BTreeSet<LinkId>,
     written: BTreeMap<LinkId, Vec<u8>>,
@@ -49,7 +57,10 @@ impl<M: Machine> Desk<M> {
             machine: Checked::around(M::new(now, config), Checks::default()),
             now,
             connecting: VecDeque::new(),
+            listening: Vec::new(),
             accepting: None,
+            accepts: BTreeMap::new(),
+            programs: BTreeMap::new(),
             deaf: BTreeSet::new(),
             written: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -125,6 +136,11 @@ impl<M: Machine> Desk<M> {
         String::from_utf8(bytes).expect("text")
     }
 
+    /// Takes the accept that is outstanding at that listener.
+    pub fn accept_at(&mut self, listener: LinkId) -> Option<LinkId> {
+        if listener == LinkId::FIRST { self.accepting.take() } else { self.accepts.remove(&listener) }
+    }
+
     /// Lets time pass.
     ///
     /// # Panics
@@ -171,14 +187,18 @@ impl<M: Machine> Desk<M> {
 
     fn perform(&mut self, link: LinkId, action: Action) {
         match action {
-            Action::Open(Open::Listen(_)) => assert_eq!(link, LinkId::FIRST),
-            Action::Open(Open::Accept(listener)) => {
-                assert_eq!(listener, LinkId::FIRST);
+            Action::Open(Open::Listen(address)) => self.listening.push((link, address)),
+            Action::Open(Open::Accept(LinkId::FIRST)) => {
                 assert_eq!(self.accepting.replace(link), None, "one accept at a time");
             }
-            Action::Open(Open::Connect(_) | Open::Spawn(_) | Open::Given(_)) => {
-                self.connecting.push_back(link)
+            Action::Open(Open::Accept(listener)) => {
+                assert_eq!(self.accepts.insert(listener, link), None, "one accept at a time");
             }
+            Action::Open(Open::Spawn(spec)) => {
+                self.programs.insert(link, spec.program);
+                self.connecting.push_back(link);
+            }
+            Action::Open(Open::Connect(_) | Open::Given(_)) => self.connecting.push_back(link),
             Action::Write(bytes) => {
                 self.written.entry(link).or_default().extend(bytes);
                 if !self.deaf.contains(&link) {

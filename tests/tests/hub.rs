@@ -5,6 +5,9 @@
 mod hub {
     mod book;
     mod city;
+    mod dialled;
+    mod house;
     mod links;
+    mod owners;
     mod processes;
 }

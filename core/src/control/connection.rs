@@ -16,6 +16,9 @@ use crate::machine::{Deadline, Heard, Now, Peer, Refused, Time, soonest};
 use crate::role::{Role, Takes, Wire};
 use crate::rpc::{After, Json};
 
+/// What is wrong with an answer that no client would take.
+const TOO_LONG: Refused = Refused::Limit("bytes of an answer");
+
 #[derive(Debug)]
 pub(super) struct Connection {
     wire: Wire<Event, Infallible>,
@@ -340,8 +343,11 @@ impl Connection {
 
     /// How things stand, whatever it takes: it is written as the client reads.
     fn state(&mut self, number: u32, frames: Vec<Json>) -> Result<(), Refused> {
-        for frame in &frames {
-            self.check(number, &Answer::Frame(frame.clone()))?;
+        if !self.is_open(number) {
+            return Err(Refused::Unknown);
+        }
+        if frames.iter().any(|frame| frame.get().len() > self.config.answer) {
+            return Err(TOO_LONG);
         }
         let stalled = if let State::Streaming { stalled, .. } = self.state { stalled } else { None };
         let Some((open, lost)) = self.take_open(State::Waiting { until: Time::ZERO }) else {
@@ -370,20 +376,24 @@ impl Connection {
         }
     }
 
+    /// Whether that request is the one that is open.
+    fn is_open(&self, number: u32) -> bool {
+        match &self.state {
+            State::Answering(open) | State::Streaming { open, .. } => open.number == number,
+            State::Waiting { .. } | State::Finishing { .. } => false,
+        }
+    }
+
     fn check(&self, number: u32, answer: &Answer) -> Result<(), Refused> {
-        let streaming = match &self.state {
-            State::Answering(open) if open.number == number => false,
-            State::Streaming { open, .. } if open.number == number => true,
-            State::Waiting { .. }
-            | State::Answering(_)
-            | State::Streaming { .. }
-            | State::Finishing { .. } => return Err(Refused::Unknown),
-        };
+        if !self.is_open(number) {
+            return Err(Refused::Unknown);
+        }
+        let streaming = matches!(self.state, State::Streaming { .. });
         match answer {
             Answer::Reply(_) | Answer::Fail(_) if streaming => {
                 Err(Refused::Invalid("a stream takes frames and an end"))
             }
-            _ if answer.len() > self.config.answer => Err(Refused::Limit("bytes of an answer")),
+            _ if answer.len() > self.config.answer => Err(TOO_LONG),
             Answer::Reply(_) | Answer::Fail(_) | Answer::Frame(_) | Answer::End(_) => Ok(()),
         }
     }

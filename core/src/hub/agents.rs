@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::api::{Reason, Status, Variables};
-use super::book::{Listing, Sid, SourceId, Stand};
+use super::book::{Listing, Session, Sid, SourceId, Stand};
 use super::config::{AgentSpec, Errand, Event};
 use super::links::is_link;
 use super::machine::{Clock, Expects, Hub, Pending, Stage};
@@ -26,9 +26,10 @@ use crate::acp::session::{
     Elicitation, SessionInfo, SessionList, SessionSetup, SessionState, Setting as Word,
 };
 use crate::closed::{Cause, Closed};
+use crate::control::Failure;
 use crate::machine::{Exit, Machine, Now, Open as Way, SpawnSpec, Time};
-use crate::rpc::code;
-use crate::session::{Can, Name, Open, Setting, Source, Trouble, Up, Wish};
+use crate::rpc::{Json, code};
+use crate::session::{Can, Item, Name, Open, Setting, Source, Trouble, Up, Wish};
 
 /// An agent, and its process.
 #[derive(Debug)]
@@ -43,8 +44,10 @@ pub(super) struct Agent {
     pub(super) hidden: bool,
     /// It did speak ACP once.
     verified: bool,
-    /// Variables that clients named for it.
-    pub(super) env: Variables,
+    /// Variables that a client named for it last: those of its next process.
+    env: Variables,
+    /// Those of the process that there is.
+    runs_with: Variables,
     /// Sessions that wait for it.
     wanted: BTreeSet<Sid>,
     started: Time,
@@ -83,10 +86,50 @@ pub(super) struct Life {
     pub(super) names: BTreeMap<Name, Sid>,
     /// What it offers, if it is a link and no process.
     pub(super) link: Option<Can>,
+    /// What it said of sessions whose name is not known yet.
+    pub(super) early: Early,
+}
+
+/// News that came before the name of their session: bounded in number and in bytes.
+#[derive(Debug, Default)]
+pub(super) struct Early {
+    items: Vec<Item>,
+    bytes: usize,
+}
+
+impl Life {
+    pub(super) fn new(agent: Arc<str>, link: Option<Can>) -> Self {
+        Self { agent, names: BTreeMap::new(), link, early: Early::default() }
+    }
+}
+
+impl Early {
+    /// Keeps it. `false`: there is no room.
+    pub(super) fn keep(&mut self, item: &Item) -> bool {
+        let raw = item.raw.as_ref().map_or(0, |raw| raw.get().len());
+        let bytes = self.bytes + raw + Json::new(item).get().len();
+        let fits = self.items.len() < EARLY && bytes <= EARLY_BYTES;
+        if fits {
+            self.items.push(item.clone());
+            self.bytes = bytes;
+        }
+        fits
+    }
+
+    /// Whether something was said of that one.
+    pub(super) fn knows(&self, name: &Name) -> bool {
+        self.items.iter().any(|item| item.session == *name)
+    }
 }
 
 /// When an agent that is busy is looked at again.
 const SOON: Duration = Duration::from_secs(10);
+/// Variables of an agent, and bytes of their names and values.
+const VARIABLES: usize = 64;
+const VARIABLES_BYTES: usize = 128 << 10;
+/// News of a process that are kept until their session has a name, and the bytes of them.
+const EARLY: usize = 100;
+const EARLY_BYTES: usize = 256 << 10;
 /// Pages that are read of a list; one that is longer is not complete.
 const PAGES: usize = 5;
 
@@ -100,6 +143,7 @@ impl Agent {
             hidden: false,
             verified: false,
             env: Variables::default(),
+            runs_with: Variables::default(),
             wanted: BTreeSet::new(),
             started: Time::ZERO,
             active: Time::ZERO,
@@ -136,9 +180,13 @@ impl Hub {
         if self.opening.contains_key(&sid) {
             return;
         }
+        let by_link = self.opener(&id).filter(|_| session.name.is_none() && !self.models.contains_key(&sid));
         let Some(agent) = self.agents.get_mut(&id).filter(|agent| !agent.hidden) else {
             return self.book.not_opened(now, sid, unusable(Reason::AgentRemoved, &id, "is not there"));
         };
+        if let Some(link) = by_link {
+            return self.open_by_link(now, link, sid);
+        }
         if !agent.spec.enabled {
             let next = format!("is switched off: agentline agent enable {id}");
             return self.book.not_opened(now, sid, unusable(Reason::AgentDisabled, &id, &next));
@@ -163,6 +211,7 @@ impl Hub {
         };
         agent.run = Run::Launching;
         let env = agent.env.clone();
+        agent.runs_with = env.clone();
         self.errand(Errand::Launch { agent: Arc::clone(id), env }, Pending::Launch(Arc::clone(id)));
     }
 
@@ -194,7 +243,7 @@ impl Hub {
         config.timeouts.initialize = Some(agent.spec.initialize.unwrap_or(self.config.timeouts.initialize));
         let placed = self.sources.insert(now, source, Source::new(now, config));
         debug_assert!(placed.is_ok(), "each number is given once");
-        self.lives.insert(source, Life { agent: Arc::clone(id), names: BTreeMap::new(), link: None });
+        self.lives.insert(source, Life::new(Arc::clone(id), None));
         self.out.tell(Event::Started(Arc::clone(id)));
     }
 
@@ -223,7 +272,11 @@ impl Hub {
             Some(name) if can.resume => Open::Resume(name.clone()),
             Some(_) => {
                 let id = Arc::clone(&life.agent);
-                let stand = unusable(Reason::StartFailed, &id, "cannot continue a session of before");
+                let stand = unusable(
+                    Reason::StartFailed,
+                    &id,
+                    "cannot continue a session of before: agentline session new",
+                );
                 return self.book.not_opened(now, sid, stand);
             }
         };
@@ -242,6 +295,9 @@ impl Hub {
     /// The agent has it. A model that was asked for is chosen before the first prompt.
     pub(super) fn opened(&mut self, now: Now, source: SourceId, sid: Sid, name: Name, state: SessionState) {
         let Some(life) = self.lives.get_mut(&source) else { return };
+        if life.link.is_some() {
+            return self.opened_by_link(now, source, sid, name);
+        }
         life.names.insert(name.clone(), sid);
         let Some(model) = self.models.remove(&sid) else {
             return self.enter(now, source, sid, name, state);
@@ -269,21 +325,24 @@ impl Hub {
             return;
         }
         self.states.insert(sid, state);
-        let (mine, others) = std::mem::take(&mut self.early)
-            .into_iter()
-            .partition(|(of, item)| *of == source && item.session == name);
-        self.early = others;
-        for (source, item) in mine {
-            self.news(now, source, &item);
-        }
+        self.catch_up(now, source);
     }
 
     /// A session could not be opened.
     pub(super) fn cannot_open(&mut self, now: Now, sid: Sid, stand: Stand) {
-        self.opening.remove(&sid);
+        let source = self.opening.remove(&sid);
         self.models.remove(&sid);
         self.due.insert(sid);
         self.book.not_opened(now, sid, stand);
+        source.into_iter().for_each(|source| self.catch_up(now, source));
+    }
+
+    /// One more name is known: what was said before is heard now. While others are being opened it may wait again.
+    pub(super) fn catch_up(&mut self, now: Now, source: SourceId) {
+        let early = self.lives.get_mut(&source).map(|life| std::mem::take(&mut life.early));
+        for item in early.map(|early| early.items).into_iter().flatten() {
+            self.item(now, source, &item);
+        }
     }
 
     /// The agent would not open it.
@@ -336,7 +395,6 @@ impl Hub {
     /// A process is gone. Whoever waited for that has it started again.
     pub(super) fn ended(&mut self, now: Now, source: SourceId) {
         let Some(life) = self.lives.remove(&source) else { return };
-        self.early.retain(|(of, _)| *of != source);
         let gone: Vec<Sid> = life.names.into_values().collect();
         for sid in gone {
             if self.book.get(sid).is_none_or(|session| session.child().is_none()) {
@@ -367,7 +425,7 @@ impl Hub {
         }
     }
 
-    fn fail_openings(&mut self, now: Now, source: SourceId, stand: &Stand) {
+    pub(super) fn fail_openings(&mut self, now: Now, source: SourceId, stand: &Stand) {
         let there = self.opening.iter().filter(|(_, of)| **of == source).map(|(sid, _)| *sid);
         for sid in there.collect::<Vec<_>>() {
             self.cannot_open(now, sid, stand.clone());
@@ -392,6 +450,41 @@ impl Hub {
         if stand.reason.is_some() {
             self.give_up(now, id, &broken_off(stand));
         }
+    }
+
+    /// A client names variables for an agent: those of before are forgotten. An idle process that has others leaves, so
+    /// that the next one has them. Whether it goes on with others until then.
+    ///
+    /// # Errors
+    ///
+    /// There are more than anybody names.
+    pub(super) fn equip(&mut self, now: Now, id: &Arc<str>, env: Variables) -> Result<bool, Failure> {
+        let bytes: usize = env.0.iter().map(|(name, value)| name.len() + value.expose().len()).sum();
+        if env.0.len() > VARIABLES || bytes > VARIABLES_BYTES {
+            return Err(Failure::invalid_args("an agent is given at most 64 variables, 128 KiB in all"));
+        }
+        let Some(agent) = self.agents.get_mut(id).filter(|_| !env.is_empty()) else { return Ok(false) };
+        agent.env = env;
+        let (differs, run) = (agent.env != agent.runs_with, agent.run);
+        match run {
+            Run::Up(source) if differs && self.may_leave(source) => {
+                self.dismiss(now, id, &Stand::default());
+                Ok(false)
+            }
+            Run::Launching | Run::Starting(_) | Run::Up(_) => Ok(differs),
+            Run::Down | Run::Leaving(_) => Ok(false),
+        }
+    }
+
+    /// Whether a process can be replaced without anybody losing anything.
+    fn may_leave(&self, source: SourceId) -> bool {
+        let keeps = |session: &Session| {
+            let can = session.can();
+            session.child() != Some(source) || (session.questions() == 0 && (can.load || can.resume))
+        };
+        !self.book.is_at_work(source)
+            && !self.opening.values().any(|of| *of == source)
+            && self.book.at(source).filter_map(|sid| self.book.get(sid)).all(keeps)
     }
 
     /// A process goes on with a turn that was given up, and has nothing else to do.
@@ -424,6 +517,7 @@ impl Hub {
             };
             let stand = Stand::new(Status::Cancelled, Some(stand));
             if stand.reason == Some(Reason::AgentDisabled) {
+                agent.env = Variables::default();
                 self.unlink(now, Some(&id), &stand);
             }
             self.dismiss(now, &id, &stand);
@@ -566,7 +660,7 @@ pub(super) fn setting(placed: Placed) -> Setting {
     }
 }
 
-fn start_failed(kind: &str, why: impl Into<String>) -> Stand {
+pub(super) fn start_failed(kind: &str, why: impl Into<String>) -> Stand {
     Stand::new(Status::Error, Some(Reason::StartFailed)).because(kind, why)
 }
 
@@ -575,7 +669,7 @@ fn unusable(reason: Reason, id: &str, why: &str) -> Stand {
 }
 
 /// What was being opened when we ended the agent ourselves.
-fn broken_off(stand: &Stand) -> Stand {
+pub(super) fn broken_off(stand: &Stand) -> Stand {
     let reason = stand.reason.unwrap_or(Reason::StartFailed);
     Stand::new(Status::Error, Some(reason)).because("cancelled", "the agent was stopped meanwhile")
 }

@@ -19,7 +19,7 @@ pub(super) fn frame(sid: Sid, turn: Option<u64>, at: Duration, what: Happening) 
 }
 
 /// What a source's news is to readers; nothing where the book says it better.
-pub(super) fn news(item: &Item, session: &Session, since: Duration) -> Option<Happening> {
+pub(super) fn news(item: &Item, session: &Session, now: Duration, since: Duration) -> Option<Happening> {
     Some(match &item.news {
         News::Text { speaker: Speaker::Agent, message, text } => {
             let message_id = message.as_deref().map(str::to_owned);
@@ -32,7 +32,10 @@ pub(super) fn news(item: &Item, session: &Session, since: Duration) -> Option<Ha
             UserMessage { text: text.clone(), images: 0, by: None }.into()
         }
         News::Block(block) => return piece(block.0, &block.1),
-        News::Tool { is_new, call } => tool(*is_new, call),
+        News::Tool { is_new, call } => {
+            let began = session.story.transcript.began(&call.tool_call_id);
+            tool(*is_new, call, now.saturating_sub(began.unwrap_or(now)))
+        }
         News::Plan(plan) => PlanNow { entries: plan.entries.clone() }.into(),
         News::Usage(_) => UsageNow { usage: show::usage(session, since).unwrap_or_default() }.into(),
         News::Mode(mode) => ModeNow { mode_id: mode.clone() }.into(),
@@ -101,7 +104,7 @@ fn piece(speaker: Speaker, chunk: &crate::acp::update::Chunk) -> Option<Happenin
     Some(Block { role, block: chunk.content.clone() }.into())
 }
 
-fn tool(is_new: bool, call: &ToolCallUpdate) -> Happening {
+fn tool(is_new: bool, call: &ToolCallUpdate, elapsed: Duration) -> Happening {
     let tool_call_id = call.tool_call_id.clone();
     let over = call.status.filter(|status| status.is_final());
     let told = Some(call.clone());
@@ -115,7 +118,7 @@ fn tool(is_new: bool, call: &ToolCallUpdate) -> Happening {
                 | crate::acp::update::ToolStatus::Completed => "success".to_owned(),
             },
             result_preview: result(call),
-            elapsed_ms: 0,
+            elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             call: told,
         }
         .into(),
@@ -147,8 +150,14 @@ fn preview(args: Option<&Json>) -> String {
     args.map_or_else(String::new, |args| show::line(args.get(), 200))
 }
 
-/// What the book says is to readers of that session. The question that it is about, if it is about one.
-pub(super) fn fact(fact: &Fact, ask: Option<&Ask>, session: Option<&Session>) -> Vec<Happening> {
+/// What the book says is to readers of that session. The question that it is about, if it is about one; whether a prompt
+/// that is over could be tried again.
+pub(super) fn fact(
+    fact: &Fact,
+    ask: Option<&Ask>,
+    session: Option<&Session>,
+    retryable: bool,
+) -> Vec<Happening> {
     match fact {
         Fact::Queued(_, position, prompt) => {
             vec![QueuedAt { position: *position, text: prompt.text(), by: prompt.by.clone() }.into()]
@@ -160,7 +169,7 @@ pub(super) fn fact(fact: &Fact, ask: Option<&Ask>, session: Option<&Session>) ->
             });
             words.into_iter().chain([TurnStart { turn_index: 1 }.into()]).collect()
         }
-        Fact::Ended(end) => ended(end, session),
+        Fact::Ended(end) => ended(end, session, retryable),
         Fact::NotSent(_, reason) => vec![NotSent { reason: (*reason).to_owned() }.into()],
         Fact::Asked(_) => ask.map(asked).into_iter().collect(),
         Fact::Settled(_) => ask.and_then(show::resolved).map(Into::into).into_iter().collect(),
@@ -200,7 +209,7 @@ pub(super) fn asked(ask: &Ask) -> Happening {
     }
 }
 
-fn ended(end: &book::TurnEnd, session: Option<&Session>) -> Vec<Happening> {
+fn ended(end: &book::TurnEnd, session: Option<&Session>, retryable: bool) -> Vec<Happening> {
     let said = session.map(|session| session.story.transcript.answer()).unwrap_or_default();
     let said = tail(&said, 64 << 10).to_owned();
     let complete = RunComplete {
@@ -211,6 +220,7 @@ fn ended(end: &book::TurnEnd, session: Option<&Session>) -> Vec<Happening> {
         status_reason: end.stand.reason,
         last_error: end.stand.error.clone(),
         spent: end.spent.clone(),
+        retryable,
     };
     let step = TurnEnd { turn_index: 1, summary: String::new(), response_content: said };
     vec![step.into(), complete.into()]

@@ -1,20 +1,21 @@
 //! Agents that dial in: who is let in, which sessions are theirs, and what the end of a link means.
 //!
 //! A link owns a session from its announcement on until it ends: no child is asked for it, and no other link gets it. An
-//! announcement of a session that another link has, or on which a turn runs here, is nothing.
+//! announcement of a session that another link has, or on which a turn runs here, is nothing. New sessions are opened by
+//! a link that offers it, even where the agent has a command.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::agents::Life;
+use super::agents::{Life, broken_off, start_failed};
 use super::api::{HubProblem, Reason, Status};
-use super::book::{Home, SourceId, Stand};
+use super::book::{Home, Session, Sid, SourceId, Stand};
 use super::machine::{Expects, Hub, Stage};
+use crate::acp::session::SessionSetup;
 use crate::limits::Graces;
 use crate::machine::{Address, Heard, LinkId, Machine, Now, OpenError, Refused, Tag};
 use crate::nest::{Serve, Served, Told as Nested};
 use crate::reverse::acceptor::Config;
-use crate::session::{Announced, Item, Reply, Reverse, Told, Up, Wish};
+use crate::session::{Announced, Item, Name, News, Open, Reply, Reverse, Told, Up, Wish};
 
 /// The listener and its links.
 pub(super) type Links = Serve<Reverse>;
@@ -112,8 +113,7 @@ impl Hub {
         let id: Arc<str> = up.who.as_ref().map_or("", |who| &*who.name).into();
         let wish = match self.may_link(&id) {
             Ok(()) => {
-                let life = Life { agent: Arc::clone(&id), names: BTreeMap::new(), link: Some(up.can) };
-                self.lives.insert(source, life);
+                self.lives.insert(source, Life::new(Arc::clone(&id), Some(up.can)));
                 if let Some(agent) = self.agents.get_mut(&id) {
                     agent.proven();
                 }
@@ -140,7 +140,12 @@ impl Hub {
 
     /// A link shows a session.
     pub(super) fn announced(&mut self, now: Now, source: SourceId, item: &Item, there: &Announced) {
-        let Some(life) = self.lives.get(&source) else { return };
+        let opens = self.opening.values().any(|of| *of == source);
+        let Some(life) = self.lives.get_mut(&source) else { return };
+        // It may be the one that is being opened there: that is known when the link says which one it opened.
+        if opens && !life.names.contains_key(&item.session) && life.early.keep(item) {
+            return;
+        }
         let (agent, name, can) =
             (Arc::clone(&life.agent), item.session.clone(), life.link.unwrap_or_default());
         let sid = self.book.find(&agent, &name).unwrap_or_else(|| {
@@ -154,17 +159,55 @@ impl Hub {
         }
     }
 
-    /// Whatever a link says of a session that it does not have. Its terminal goes on asking.
-    pub(super) fn not_theirs(&mut self, now: Now, source: SourceId, item: &Item) {
-        if let crate::session::News::Asked(asked) = &item.news {
+    /// Whatever a link says of a session that it does not have, or does not have yet. Where it is not its own, its
+    /// terminal goes on asking.
+    pub(super) fn unknown_of_link(&mut self, now: Now, source: SourceId, item: &Item) {
+        let life = self.lives.get_mut(&source).filter(|life| life.early.knows(&item.session));
+        if life.is_some_and(|life| life.early.keep(item)) {
+            return;
+        }
+        if let News::Asked(asked) = &item.news {
             let wish = Wish::Answer { ask: asked.ask, reply: Reply::NotMe };
             // Refused when it is over by itself.
             let _ = self.wish(now, source, wish, Expects::Nothing);
         }
     }
 
+    /// The link that opens new sessions of an agent: of those that offer it the one that came last.
+    pub(super) fn opener(&self, id: &str) -> Option<SourceId> {
+        let offers = |life: &Life| life.link.is_some_and(|can| can.new && can.prompt);
+        let mut links = self.lives.iter().rev().filter(|(_, life)| *life.agent == *id && offers(life));
+        links.next().map(|(source, _)| *source)
+    }
+
+    pub(super) fn open_by_link(&mut self, now: Now, link: SourceId, sid: Sid) {
+        let Some(session) = self.book.get(sid) else { return };
+        let setup = Box::new(SessionSetup::in_directory(&*session.home.cwd));
+        self.opening.insert(sid, link);
+        if let Err(refused) = self.wish(now, link, Wish::Open(Open::New, setup), Expects::Open(sid)) {
+            self.cannot_open(now, sid, start_failed("refused", refused.to_string()));
+        }
+    }
+
+    /// The link has opened it, and drives it from here on.
+    pub(super) fn opened_by_link(&mut self, now: Now, link: SourceId, sid: Sid, name: Name) {
+        let Some(life) = self.lives.get_mut(&link) else { return };
+        let (agent, can) = (Arc::clone(&life.agent), life.link.unwrap_or_default());
+        let other = self.book.find(&agent, &name).filter(|other| *other != sid);
+        if other.and_then(|other| self.book.get(other)).is_some_and(Session::is_driven) {
+            let text = format!("{agent} says that it opened {name}, which is a session of another program");
+            return self.cannot_open(now, sid, start_failed("protocol", text));
+        }
+        life.names.insert(name.clone(), sid);
+        self.opening.remove(&sid);
+        self.due.insert(sid);
+        self.book.opened_by_link(now, sid, link, name, can);
+        self.catch_up(now, link);
+    }
+
     /// A link told its last word: its turns are over, and what waits is held.
     pub(super) fn link_down(&mut self, now: Now, source: SourceId) {
+        self.fail_openings(now, source, &start_failed("exited", "the agent's own program went away"));
         self.book.down(now, source, &Stand::new(Status::Cancelled, Some(Reason::LinkLost)));
     }
 
@@ -175,6 +218,7 @@ impl Hub {
             .iter()
             .filter(|(source, life)| is_link(**source) && of.is_none_or(|id| *life.agent == *id));
         for source in theirs.map(|(source, _)| *source).collect::<Vec<_>>() {
+            self.fail_openings(now, source, &broken_off(stand));
             self.book.down(now, source, stand);
             // Refused when it is leaving by itself.
             let _ = self.wish(now, source, Wish::Leave, Expects::Nothing);

@@ -52,8 +52,6 @@ pub struct Hub {
     /// Programs that ask.
     pub(super) programs: BTreeMap<Key, ApprovalId>,
     pub(super) watch: Watch,
-    /// News of a session whose name is not known yet.
-    pub(super) early: Vec<(SourceId, Item)>,
     /// When somebody listed sessions last.
     pub(super) looked: Option<Time>,
     shelf: Shelf,
@@ -106,6 +104,10 @@ pub(super) enum Pending {
 pub(super) struct Start {
     pub(super) key: Key,
     pub(super) wants: Wants,
+    /// When it is told how far that is.
+    pub(super) due: Time,
+    /// It named variables that only the next process of the agent will have.
+    pub(super) later: bool,
 }
 
 /// What it is told then.
@@ -121,6 +123,7 @@ pub(super) enum Wants {
 pub(super) struct Wait {
     pub(super) sid: Sid,
     pub(super) through: bool,
+    pub(super) due: Option<Time>,
 }
 
 /// What has a time.
@@ -135,8 +138,6 @@ pub(super) enum Clock {
     Store,
 }
 
-/// News of sessions whose name is not known yet.
-const EARLY: usize = 100;
 /// Tags are counted from there: prompts have numbers below, and to a source both are one space.
 const TAGS: u64 = 1 << 48;
 
@@ -167,7 +168,6 @@ impl Machine for Hub {
             waits: BTreeMap::new(),
             programs: BTreeMap::new(),
             watch: Watch::default(),
-            early: Vec::new(),
             looked: None,
             shelf: Shelf::new(config.state.clone(), counters),
             clocks: BTreeSet::new(),
@@ -400,6 +400,8 @@ impl Hub {
             Stage::Leaving(why) if self.control.is_empty() && self.sources.is_empty() && self.no_links() => {
                 self.stage = Stage::Ended;
                 self.clocks.clear();
+                self.book.put_down();
+                self.perform_all(now);
                 self.shelf.retry(&self.book, &mut self.ids, &mut self.out);
                 self.out.tell(Event::Closed(why));
                 self.out.end();
@@ -417,14 +419,19 @@ impl Hub {
             self.dismiss(now, &id, &stand);
         }
         self.stop_links(now, &stand);
-        while let Some(what) = self.book.poll() {
-            self.perform(now, what);
-        }
+        self.perform_all(now);
         // Refused when it is leaving by itself.
         let _ = self.control.command(now, &(), server::Command::Shutdown("hub_stopping".to_owned()));
     }
 
-    pub(super) fn perform(&mut self, now: Now, what: Do) {
+    /// Performs what the book says, to its end.
+    pub(super) fn perform_all(&mut self, now: Now) {
+        while let Some(what) = self.book.poll() {
+            self.perform(now, what);
+        }
+    }
+
+    fn perform(&mut self, now: Now, what: Do) {
         match what {
             Do::Open(sid) => self.want(now, sid),
             Do::Wish(source, sid, wish) => self.perform_wish(now, source, sid, wish),
@@ -448,13 +455,7 @@ impl Hub {
         match told {
             Told::Up(up) => self.up(now, source, &up),
             Told::Hello(up) => self.hello(now, source, &up),
-            Told::News(item) => {
-                if let News::Announced(there) = &item.news {
-                    self.announced(now, source, &item, there);
-                } else {
-                    self.news(now, source, &item);
-                }
-            }
+            Told::News(item) => self.item(now, source, &item),
             Told::Done(tag, done) => self.done(now, source, tag, *done),
             Told::Noted(noted) => {
                 if let Some(life) = self.lives.get(&source) {
@@ -463,6 +464,14 @@ impl Hub {
             }
             Told::Other(_) => {}
             Told::Down(closed) => self.down(now, source, &closed),
+        }
+    }
+
+    pub(super) fn item(&mut self, now: Now, source: SourceId, item: &Item) {
+        if let News::Announced(there) = &item.news {
+            self.announced(now, source, item, there);
+        } else {
+            self.news(now, source, item);
         }
     }
 
@@ -478,9 +487,7 @@ impl Hub {
         }
         if self.book.news(now, sid, source, item) {
             // What the book makes of it comes first.
-            while let Some(what) = self.book.poll() {
-                self.perform(now, what);
-            }
+            self.perform_all(now);
             self.show(now, sid, item);
         }
     }
@@ -488,15 +495,15 @@ impl Hub {
     /// News of a name that nobody knows: of a session that is being opened, or one of the agent's own.
     fn unknown(&mut self, now: Now, source: SourceId, item: &Item) {
         if is_link(source) {
-            return self.not_theirs(now, source, item);
+            return self.unknown_of_link(now, source, item);
         }
         if let News::Asked(asked) = &item.news {
             let agent = self.lives.get(&source).map(|life| Arc::clone(&life.agent)).unwrap_or_default();
             return self.book.ask_beside(now, source, agent, (**asked).clone());
         }
         let opens = self.opening.values().any(|of| *of == source);
-        if opens && self.early.len() < EARLY {
-            self.early.push((source, item.clone()));
+        if let Some(life) = self.lives.get_mut(&source).filter(|_| opens) {
+            life.early.keep(item);
         }
     }
 

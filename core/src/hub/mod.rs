@@ -40,7 +40,8 @@
 //! With [`Config::reverse`] an agent that runs already can show its sessions by the [reverse extension](crate::reverse). Who is
 //! let in is decided at its hello: an agent that is known and on, or `agentline-chat`, a conversation in a terminal. A session
 //! that a link has is driven by that link alone, is never taken from it, and its cancel has no clock. When the link ends, its
-//! turn is over as `link_lost`, and what waits is held; the agent's process may go on with the session then.
+//! turn is over as `link_lost`, and what waits is held; the agent's process may go on with the session then. A link that
+//! offers it is asked for new sessions of its agent, the one that came last of several.
 //!
 //! # What survives
 //!
@@ -93,14 +94,13 @@
 //! | sessions in lists | active within 7 days | with `all` |
 //! | messages of a session | 500, 4 MiB | the oldest go; those of 100 sessions an agent are kept |
 //! | the running turn for a new watcher | its last 256 KiB | |
-//! | news of a session whose id is not known yet | 100 | dropped |
+//! | news of a process about sessions whose id is not known yet | 100, 256 KiB | dropped |
 //! | questions that are over | 1000, 24 h | forgotten; answering one is `already_answered` all the same |
 //! | what a watcher does not read | 1 MiB | `lagged`, then how things stand |
 //!
 //! # Not supported, and why
 //!
 //! * Galley runners and sessions of other terminals: the book has their rules, the hub does not take them in yet.
-//! * New sessions by a link that offers them: they are opened by a process of the agent.
 //! * Starting an agent again by itself: a crash is shown, and `session.retry` is a person's.
 //! * Files and terminals of the client for agents: agents have their own.
 

@@ -3,9 +3,9 @@
 //! No name of a file holds a word of a peer. A file of a later version is left alone; a damaged one is named, and put
 //! aside by whoever reads it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,10 +22,9 @@ use crate::session::TurnId;
 pub(super) struct Shelf {
     folder: Option<PathBuf>,
     ids: BTreeMap<File, StoreId>,
-    files: BTreeMap<StoreId, File>,
+    /// Files that were removed last: a removal that fails is heard of soon, or not at all.
+    removed: VecDeque<(StoreId, File)>,
     failed: BTreeSet<File>,
-    /// The words of prompts that could not be written.
-    unsaved: BTreeMap<(Sid, TurnId), Arc<Prompt>>,
     counters: Counters,
 }
 
@@ -38,13 +37,15 @@ enum File {
 
 /// What stands in the file of a prompt.
 #[derive(Serialize, Deserialize)]
-struct PromptFile {
+struct PromptFile<'a> {
     version: u32,
-    prompt: Prompt,
+    prompt: Cow<'a, Prompt>,
 }
 
 /// The version of a prompt's file.
 const VERSION: u32 = 1;
+/// Removed files whose ids are known: the removals of one step are far fewer.
+const REMOVED: usize = 1000;
 /// The folder of sessions, the folder of prompts, and the file of numbers.
 const SESSIONS: &str = "sessions";
 const QUEUE: &str = "queue";
@@ -69,13 +70,10 @@ impl Shelf {
             }
             Kept::Session(sid) | Kept::Gone(sid) => File::Session(sid),
             Kept::Prompt(sid, turn, prompt) => {
-                self.unsaved.insert((sid, turn), prompt);
-                File::Prompt(sid, turn)
+                let bytes = prompt_file(&prompt);
+                return self.put(File::Prompt(sid, turn), bytes, ids, out);
             }
-            Kept::NoPrompt(sid, turn) => {
-                self.unsaved.remove(&(sid, turn));
-                File::Prompt(sid, turn)
-            }
+            Kept::NoPrompt(sid, turn) => return self.put(File::Prompt(sid, turn), None, ids, out),
         };
         self.write(file, book, ids, out);
     }
@@ -89,32 +87,46 @@ impl Shelf {
 
     /// A file could not be written; `false`: it is none of these.
     pub(super) fn store_failed(&mut self, id: StoreId) -> bool {
-        let file = self.files.get(&id).copied();
+        let kept = self.ids.iter().find(|(_, of)| **of == id).map(|(file, _)| *file);
+        let gone = || self.removed.iter().find(|(of, _)| *of == id).map(|(_, file)| *file);
+        let file = kept.or_else(gone);
         self.failed.extend(file);
         file.is_some()
     }
 
+    /// Writes a file as the book has it now.
     fn write<E>(&mut self, file: File, book: &Book, ids: &mut Ids, out: &mut Outputs<E>) {
-        let Some(folder) = &self.folder else { return };
         let bytes = match file {
             File::Counters => serde_json::to_vec(&self.counters).ok(),
             File::Session(sid) => book.record(sid).and_then(|record| serde_json::to_vec(&record).ok()),
-            File::Prompt(sid, turn) => self.unsaved.get(&(sid, turn)).and_then(|prompt| {
-                serde_json::to_vec(&PromptFile { version: VERSION, prompt: (**prompt).clone() }).ok()
-            }),
+            File::Prompt(sid, turn) => {
+                let said = book.get(sid).and_then(|session| session.said(turn));
+                said.and_then(|prompt| prompt_file(prompt))
+            }
         };
+        self.put(file, bytes, ids, out);
+    }
+
+    /// Writes these bytes, or removes the file.
+    fn put<E>(&mut self, file: File, bytes: Option<Vec<u8>>, ids: &mut Ids, out: &mut Outputs<E>) {
+        let Some(folder) = &self.folder else { return };
         let change = match bytes {
             Some(bytes) => Change::Put { bytes: bytes.into(), mode: 0o600 },
             None => Change::Remove,
         };
         let gone = change == Change::Remove;
         let id = *self.ids.entry(file).or_insert_with(|| ids.fresh_store());
-        self.files.insert(id, file);
         out.store(id, Store { path: path(folder, file), change });
         if gone {
             self.ids.remove(&file);
+            self.removed.truncate(REMOVED - 1);
+            self.removed.push_front((id, file));
         }
     }
+}
+
+fn prompt_file(prompt: &Prompt) -> Option<Vec<u8>> {
+    serde_json::to_vec(&PromptFile { version: VERSION, prompt: Cow::Borrowed(prompt) }).ok()
 }
 
 fn path(folder: &Path, file: File) -> PathBuf {
@@ -192,7 +204,7 @@ impl Stored {
     fn read_prompt(&mut self, sid: Sid, turn: TurnId, bytes: &[u8]) -> Result<(), serde_json::Error> {
         if !self.is_later(bytes)? {
             let PromptFile { prompt, .. } = serde_json::from_slice(bytes)?;
-            self.prompts.push((sid, turn, prompt));
+            self.prompts.push((sid, turn, prompt.into_owned()));
         }
         Ok(())
     }

@@ -53,8 +53,9 @@ pub(super) fn session(
     let last_error = session.stand().error.clone().filter(|_| session.running().is_none());
     let title = session.story.title().map(str::to_owned);
     let folder = || session.home.cwd.rsplit('/').find(|part| !part.is_empty()).map(str::to_owned);
-    let allowed =
-        session.can.is_none_or(|can| can.prompt && (can.load || can.resume || session.name.is_none()));
+    let takes = session.can.is_none_or(|can| can.prompt);
+    let opens = session.driver().is_some() || (usable && session.is_openable());
+    let controllable = takes && opens && !session.archived;
     SessionBrief {
         id: sid.to_string(),
         title: title.or_else(folder).unwrap_or_else(|| sid.to_string()),
@@ -81,7 +82,8 @@ pub(super) fn session(
         questions: session.questions(),
         current_turn: session.running().map(|(turn, _)| turn.0),
         usage: usage(session, since),
-        controllable: !session.archived && (session.driver().is_some() || (usable && allowed)),
+        controllable,
+        retryable: controllable && session.can_retry(),
         live: session.driver().is_some(),
         can: session.can.map(can).unwrap_or_default(),
         host: None,

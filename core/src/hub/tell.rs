@@ -1,5 +1,6 @@
 //! What readers are told: of news, of what the book says, and when nobody looks.
 
+use super::agents::Agent;
 use super::api::Status;
 use super::book::{ApprovalId, Fact, Sid};
 use super::config::{Event, Notice, NoticeKind};
@@ -18,7 +19,7 @@ impl Hub {
         if self.watch.of(sid).next().is_none() {
             return;
         }
-        let Some(what) = frames::news(item, session, self.started.unix) else { return };
+        let Some(what) = frames::news(item, session, now.unix, self.started.unix) else { return };
         let (thought, raw_only) = (frames::is_thought(&what), frames::is_raw(&what));
         let running = session.running().map(|(turn, _)| turn.0).filter(|_| item.moment == Moment::Turn);
         let mut once = Once::new(frames::frame(sid, running, now.unix, what), item.raw.as_ref());
@@ -56,7 +57,7 @@ impl Hub {
             return;
         }
         let ask = asks.and_then(|id| self.book.ask(id));
-        let frames = frames::fact(fact, ask, self.book.get(sid));
+        let frames = frames::fact(fact, ask, self.book.get(sid), self.is_retryable(sid, fact));
         let keys: Vec<Key> = self.watch.of(sid).map(|watcher| watcher.key).collect();
         for what in frames {
             let json = frames::frame(sid, frames::turn_of(fact), now.unix, what).to_json();
@@ -64,6 +65,14 @@ impl Hub {
                 self.frame(now, *key, json.clone());
             }
         }
+    }
+
+    /// Whether a turn that is over could be tried again. What is lost has to be opened once more.
+    fn is_retryable(&self, sid: Sid, fact: &Fact) -> bool {
+        let (Fact::Ended(end), Some(session)) = (fact, self.book.get(sid)) else { return false };
+        let usable = self.agents.get(&session.home.agent).is_some_and(Agent::is_usable);
+        let stays = end.how != Outcome::Lost && session.driver().is_some();
+        session.can_retry() && (stays || (usable && session.is_openable()))
     }
 
     /// A person is told, if none looks.

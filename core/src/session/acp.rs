@@ -36,6 +36,8 @@ pub struct Source {
     /// The config option that chooses the model, by session.
     models: BTreeMap<Name, String>,
     asks: BTreeMap<RequestKey, Waiting>,
+    /// Questions that were given up just now: whether by the end of their turn is what comes next.
+    given_up: Vec<(Name, AskId)>,
     /// Pages that were agreed to, by their id.
     pages: BTreeMap<String, (AskId, Name)>,
     out: Outputs<Told>,
@@ -69,6 +71,7 @@ impl Machine for Source {
             turns: BTreeMap::new(),
             models: BTreeMap::new(),
             asks: BTreeMap::new(),
+            given_up: Vec::new(),
             pages: BTreeMap::new(),
             out: Outputs::default(),
         };
@@ -177,9 +180,34 @@ impl Source {
                 self.told(now, event);
             }
         }
+        self.give_up(None);
+    }
+
+    /// Tells which questions need no answer any more, those of the session whose turn is over as such.
+    fn give_up(&mut self, over: Option<&Name>) {
+        for (session, ask) in std::mem::take(&mut self.given_up) {
+            let how = if over == Some(&session) { Settled::TurnOver } else { Settled::Withdrawn };
+            self.settled(session, ask, how);
+        }
     }
 
     fn told(&mut self, now: Now, event: Event) {
+        match &event {
+            Event::Withdrawn(_) => {}
+            Event::TurnEnded(ended) => self.give_up(Some(&ended.session)),
+            Event::Ready(_)
+            | Event::Line(_)
+            | Event::Text(_)
+            | Event::Updated(_)
+            | Event::PermissionAsked(_)
+            | Event::Requested(_)
+            | Event::Notified(_)
+            | Event::Answered(..)
+            | Event::Failed(..)
+            | Event::Stderr(_)
+            | Event::Noticed(_)
+            | Event::Closed(_) => self.give_up(None),
+        }
         match event {
             Event::Ready(ready) => {
                 let can = can(&ready.capabilities);
@@ -200,7 +228,7 @@ impl Source {
             Event::Requested(requested) => self.requested(now, *requested),
             Event::Withdrawn(request) => {
                 if let Some(Waiting { session, .. }) = self.asks.remove(&request) {
-                    self.settled(session, AskId(request.0), Settled::Withdrawn);
+                    self.given_up.push((session, AskId(request.0)));
                 }
             }
             Event::Notified(notified) => self.notified(notified.method, notified.params),

@@ -448,8 +448,10 @@ pub enum Question {
 pub enum Settled {
     /// Answered at the source's own end.
     Elsewhere,
-    /// The source gave it up, or its turn is over.
+    /// The source gave it up.
     Withdrawn,
+    /// Its turn is over, or another one began.
+    TurnOver,
     /// Its time was over.
     Expired,
     /// The link is gone.

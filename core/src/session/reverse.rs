@@ -3,7 +3,7 @@
 //! | the acceptor's | in the middle |
 //! |---|---|
 //! | `Hello`, `Accepted` | `Hello`, `Up` |
-//! | `Announced` | `Announced`; what is announced can be prompted without being opened |
+//! | `Announced` | `Announced`, and `Began` if a turn runs; it can be prompted without being opened |
 //! | `TurnStarted` | `Began`, of ours at the write |
 //! | `Updated` | news, with the update as it was written |
 //! | `PermissionAsked`, `Settled` | `Asked`, also outside of turns; `Settled` |
@@ -135,7 +135,12 @@ impl Reverse {
             Event::Accepted(hello) => self.out.tell(Told::Up(Box::new(up(*hello)))),
             Event::Announced(announced) => {
                 let Announced { session, cwd, title } = *announced;
-                self.news(session, News::Announced(Box::new(super::Announced { cwd, title })));
+                let news = News::Announced(Box::new(super::Announced { cwd, title }));
+                self.news(session.clone(), news);
+                // Whoever had no ear for its beginning has one now.
+                if self.running.contains(&session) {
+                    self.news(session, News::Began(By::There));
+                }
             }
             Event::TurnStarted(session, tag) => {
                 self.running.insert(session.clone());
@@ -147,6 +152,7 @@ impl Reverse {
                 let how = match why {
                     acceptor::Settled::InTerminal => Settled::Elsewhere,
                     acceptor::Settled::Overtaken | acceptor::Settled::Cancelled => Settled::Withdrawn,
+                    acceptor::Settled::TurnOver => Settled::TurnOver,
                     acceptor::Settled::Lost => Settled::Lost,
                 };
                 self.news(session, News::Settled(AskId(request.0), how));

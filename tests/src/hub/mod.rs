@@ -2,6 +2,7 @@
 
 pub mod city;
 pub mod ledger;
+pub mod owners;
 pub mod siege;
 pub mod tally;
 

@@ -214,6 +214,20 @@ fn a_session_of_another_link_is_not_taken() {
 }
 
 #[test]
+fn a_turn_that_runs_already_runs_for_whoever_gets_to_see_its_session() {
+    let mut house = House::new();
+    let mine = house.shown("mine");
+    let other = house.shown("mine");
+    house.does(&other, [start()]);
+    house.does(&mine, [agent::Command::Leave]);
+    house.does(&other, [announce()]);
+    assert_eq!(house.status().0, Status::Running);
+    house.call("session.send", json!({"sessionId": "s1", "content": "and then"}));
+    house.does(&other, [agent::Command::EndTurn { session: "s".into(), reason: StopReason::EndTurn }]);
+    assert!(matches!(other.told.borrow().last(), Some(agent::Event::Prompted(_))));
+}
+
+#[test]
 fn what_a_link_offered_ends_with_it() {
     let mut house = House::new();
     let mine = house.shown("mine");

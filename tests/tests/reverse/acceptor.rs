@@ -384,7 +384,7 @@ fn a_newer_question_takes_the_place_of_an_older_one() {
     desk.hear(&[&question(1, "s", "c1"), &question(2, "s", "c2")]);
     assert_eq!(desk.told(), ["asked c1", "settled Overtaken", "asked c2"]);
     assert_eq!(desk.wrote(), ["1 error -32001"]);
-    hears(&mut desk, &turn("s", "ended"), &["settled Overtaken"]);
+    hears(&mut desk, &turn("s", "ended"), &["settled TurnOver"]);
     assert_eq!(desk.wrote(), ["2 error -32001"]);
 }
 
@@ -396,20 +396,20 @@ fn a_turn_that_begins_or_ends_leaves_the_question_to_the_terminal() {
         desk.told(),
         [
             "asked c",
-            "settled Overtaken",
+            "settled TurnOver",
             "started there",
             "asked c",
-            "settled Overtaken",
+            "settled TurnOver",
             "ended there end_turn"
         ]
     );
     assert_eq!(desk.wrote(), ["1 error -32001", "2 error -32001"]);
     desk.hear(&[&question(3, "s", "c")]);
     desk.run([prompt(1)]);
-    assert_eq!(desk.told(), ["asked c", "settled Overtaken", "started 1"]);
+    assert_eq!(desk.told(), ["asked c", "settled TurnOver", "started 1"]);
     assert_eq!(desk.wrote(), ["0 session/prompt s", "3 error -32001"]);
     desk.hear(&[&question(4, "s", "c"), r#"{"id":0,"result":{}}"#]);
-    assert_eq!(desk.told(), ["asked c", "settled Overtaken", "ended 1 end_turn"]);
+    assert_eq!(desk.told(), ["asked c", "settled TurnOver", "ended 1 end_turn"]);
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl Hub {
     }
 
     fn begin(&mut self, turn: Turn) {
-        self.settle("Overtaken", "error -32001");
+        self.settle("TurnOver", "error -32001");
         self.resolved = None;
         self.turn = Some(turn);
         self.told.push(match turn {
@@ -51,7 +51,7 @@ impl Hub {
     }
 
     fn over(&mut self) {
-        self.settle("Overtaken", "error -32001");
+        self.settle("TurnOver", "error -32001");
         self.resolved = None;
         match self.turn.take() {
             Some(Turn::Theirs) => self.told.push("ended there end_turn".to_owned()),

@@ -435,6 +435,9 @@ bodies! {
         /// What the turn cost, as the agent wrote it.
         #[serde(skip_serializing_if = "Option::is_none")]
         spent: Option<Json>,
+        /// Whether its prompt can be tried again: it did not end well, and the agent can still open the session.
+        #[serde(skip_serializing_if = "super::is_false")]
+        retryable: bool,
     }
 
     /// Galley's word for the end of a turn.

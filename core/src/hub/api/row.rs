@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Origin, Policy, is_zero};
+use super::{Origin, Policy, is_false, is_zero};
 use crate::acp::update::Cost;
 
 /// Where a session stands.
@@ -193,6 +193,10 @@ pub struct SessionBrief {
     /// Whether prompts can be sent to it from here, after a start of its agent if need be.
     #[serde(default)]
     pub controllable: bool,
+    /// Whether the last prompt, or the start that failed, can be tried again: it did not end well, nothing runs, and the
+    /// agent can still open the session.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub retryable: bool,
     /// Whether an agent has it open now.
     #[serde(default)]
     pub live: bool,

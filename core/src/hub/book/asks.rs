@@ -69,8 +69,9 @@ pub(super) struct Asks {
 /// Bytes of a call's input, and of its content, that a question shows. 256 KiB: it goes to every client that looks, three
 /// times in a frame, and no frame may be so large that a watcher is left without it.
 const SHOWN: usize = 256 << 10;
-/// Questions that are over and remembered, and for how long.
+/// Questions that are over and remembered, for how long, and with how much of their calls.
 const REMEMBERED: usize = 1000;
+const REMEMBERED_BYTES: usize = 4 << 10;
 const REMEMBER: Duration = Duration::from_secs(24 * 3600);
 
 impl Asks {
@@ -97,7 +98,8 @@ impl Asks {
         self.open.insert(ask.id, ask);
     }
 
-    fn close(&mut self, id: ApprovalId, settlement: Settlement) -> Option<Ask> {
+    /// Settles a question; what it was about, to be looked at.
+    fn close(&mut self, id: ApprovalId, settlement: Settlement) -> Option<&Ask> {
         let mut ask = self.open.remove(&id)?;
         if let Some(source) = ask.source {
             self.by_source.remove(&(source, ask.asked.ask));
@@ -107,16 +109,19 @@ impl Asks {
         while self.settled.len() >= REMEMBERED || self.settled.front().is_some_and(is_old) {
             self.settled.pop_front();
         }
+        if let Question::Permission { call, .. } = &mut ask.asked.question {
+            lighten(call, REMEMBERED_BYTES);
+        }
         ask.settled = Some(settlement);
-        self.settled.push_back(ask.clone());
-        Some(ask)
+        self.settled.push_back(ask);
+        self.settled.back()
     }
 }
 
-/// Leaves out what is too large to be shown.
-fn lighten(call: &mut ToolCallUpdate) {
-    call.raw_input.take_if(|input| input.get().len() > SHOWN);
-    let is_large = |content: &mut Vec<_>| serde_json::to_vec(&*content).is_ok_and(|json| json.len() > SHOWN);
+/// Leaves out input and content of more than so many bytes each.
+fn lighten(call: &mut ToolCallUpdate, most: usize) {
+    call.raw_input.take_if(|input| input.get().len() > most);
+    let is_large = |content: &mut Vec<_>| serde_json::to_vec(&*content).is_ok_and(|json| json.len() > most);
     call.content.take_if(is_large);
 }
 
@@ -297,7 +302,7 @@ impl Book {
         let id = ApprovalId(self.given.approvals);
         let mut asked = asked;
         if let Question::Permission { call, .. } = &mut asked.question {
-            lighten(call);
+            lighten(call, SHOWN);
         }
         let ask = Ask { id, sid, asker, asked, at: now.unix, settled: None, source };
         if let Some(session) = sid.and_then(|sid| self.sessions.get_mut(&sid)) {
@@ -356,6 +361,7 @@ impl Book {
     ) {
         let settlement = Settlement { option, by, who, at: now.unix };
         let Some(Ask { sid, source, asked, .. }) = self.asks.close(id, settlement) else { return };
+        let (sid, source, ask) = (*sid, *source, asked.ask);
         if let Some(session) = sid.and_then(|sid| self.sessions.get_mut(&sid)) {
             match asked.question {
                 Question::Words { .. } => session.words = session.words.filter(|words| *words != id),
@@ -368,7 +374,7 @@ impl Book {
         }
         if let (Some(reply), Some(source)) = (reply, source) {
             // The answer is written before anybody hears of it.
-            self.out.push_back(Do::Answer(source, Wish::Answer { ask: asked.ask, reply }));
+            self.out.push_back(Do::Answer(source, Wish::Answer { ask, reply }));
         }
         self.out.push_back(Do::Tell(sid, Fact::Settled(id)));
     }
@@ -416,7 +422,7 @@ mod tests {
             let call =
                 json!({"toolCallId": "c", "title": "t", "rawInput": {"content": text}, "content": diff});
             let mut call = serde_json::from_str::<ToolCallUpdate>(&call.to_string()).expect("a call");
-            lighten(&mut call);
+            lighten(&mut call, SHOWN);
             assert_eq!((call.raw_input.is_some(), call.content.is_some()), (is_shown, is_shown), "{length}");
             assert_eq!(call.title.as_deref(), Some("t"));
         }

@@ -28,7 +28,7 @@ pub struct Listing {
 
 /// What is older is in no list.
 pub const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
-const DAY: Duration = Duration::from_secs(24 * 3600);
+pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl Book {
     /// Takes a list in: what is new is added, what is known gets its title and time, and after a complete list what an
@@ -45,15 +45,14 @@ impl Book {
             return;
         }
         let is_gone = |sid: Sid, session: &Session| {
-            session.home.agent == agent
-                && session.listed
+            session.listed
                 && session.name.as_ref().is_some_and(|name| !seen.contains(name))
                 && session.active < since
                 && !session.is_in_use()
                 && !watched(sid)
         };
-        let gone = self.sessions.iter().filter(|(sid, session)| is_gone(**sid, session));
-        for sid in gone.map(|(sid, _)| *sid).collect::<Vec<_>>() {
+        let gone = self.of(&agent).filter(|sid| self.get(*sid).is_some_and(|it| is_gone(*sid, it)));
+        for sid in gone.collect::<Vec<_>>() {
             self.forget(sid);
         }
     }
@@ -65,7 +64,7 @@ impl Book {
         let known = self.find(agent, name);
         let sid = match known {
             Some(sid) => sid,
-            None if age.is_some_and(|age| age > WEEK) || self.count(agent) >= RECORDS => return,
+            None if age.is_some_and(|age| age > WEEK) || self.of(agent).len() >= RECORDS => return,
             None => {
                 let sid = self.add(now, Home { agent: Arc::clone(agent), cwd: (*row.cwd).into() });
                 self.name(sid, name.clone());

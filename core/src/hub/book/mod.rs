@@ -230,6 +230,12 @@ pub struct Counters {
 pub struct Book {
     sessions: BTreeMap<Sid, Session>,
     names: BTreeMap<(Arc<str>, Name), Sid>,
+    /// The sessions of each agent.
+    of: BTreeMap<Arc<str>, Rows>,
+    /// Nothing is forgotten for its number before.
+    spared: Time,
+    /// When the newest session of before was active.
+    newest: Duration,
     /// Sessions that have or had to do with a source.
     at: BTreeMap<SourceId, BTreeSet<Sid>>,
     /// Sources that are to be replaced: nothing is sent there any more.
@@ -244,6 +250,14 @@ pub struct Book {
     /// Sessions whose record is another one.
     dirty: BTreeSet<Sid>,
     out: VecDeque<Do>,
+}
+
+/// The sessions of an agent.
+#[derive(Debug, Default)]
+struct Rows {
+    sids: BTreeSet<Sid>,
+    /// With more than these it is looked whether some may go.
+    enough: usize,
 }
 
 /// Prompts that may wait in one session.
@@ -332,29 +346,43 @@ impl Book {
         self.reserve();
         let sid = Sid(self.given.sessions);
         let agent = Arc::clone(&home.agent);
-        self.sessions.insert(sid, Session::new(now, home));
-        self.prune(&agent, sid);
+        self.insert(sid, Session::new(now, home));
+        self.prune(now, &agent, sid);
         self.show(now, sid);
         sid
     }
 
-    /// How many sessions are known of an agent.
-    fn count(&self, agent: &str) -> usize {
-        self.sessions.values().filter(|session| &*session.home.agent == agent).count()
+    fn insert(&mut self, sid: Sid, session: Session) {
+        self.of.entry(Arc::clone(&session.home.agent)).or_default().sids.insert(sid);
+        self.sessions.insert(sid, session);
     }
 
-    /// Sessions are bounded by number: of those of an agent at which nothing is at work, the one that was active least
-    /// recently goes.
-    fn prune(&mut self, agent: &str, new: Sid) {
-        if self.count(agent) <= RECORDS {
+    /// The sessions that are known of an agent.
+    pub fn of(&self, agent: &str) -> impl ExactSizeIterator<Item = Sid> {
+        static NONE: BTreeSet<Sid> = BTreeSet::new();
+        self.of.get(agent).map_or(&NONE, |rows| &rows.sids).iter().copied()
+    }
+
+    /// Sessions are bounded by number: of those of an agent at which nothing is at work, the ones that were active least
+    /// recently go.
+    fn prune(&mut self, now: Now, agent: &str, new: Sid) {
+        let Some(rows) = self.of.get(agent) else { return };
+        if now.mono < self.spared || rows.sids.len() <= rows.enough.max(RECORDS) {
             return;
         }
-        let idle = self
-            .sessions
-            .iter()
-            .filter(|(sid, session)| **sid != new && &*session.home.agent == agent && !session.is_in_use());
-        let oldest = idle.min_by_key(|(_, session)| session.active).map(|(sid, _)| *sid);
-        oldest.into_iter().for_each(|sid| self.forget(sid));
+        let idle = |sid: &Sid| Some(self.sessions.get(sid)?).filter(|it| *sid != new && !it.is_in_use());
+        let mut idle: Vec<(Duration, Sid)> =
+            rows.sids.iter().filter_map(|sid| Some((idle(sid)?.active, *sid))).collect();
+        idle.sort_unstable();
+        idle.truncate(rows.sids.len() - RECORDS);
+        // Those that are left are in use, or few: they need not be looked through for each new one.
+        let left = rows.sids.len() - idle.len();
+        for (_, sid) in idle {
+            self.forget(sid);
+        }
+        if let Some(rows) = self.of.get_mut(agent) {
+            rows.enough = left + (left - left.min(RECORDS)) / 4;
+        }
     }
 
     /// A session that its agent has under that name.
@@ -369,6 +397,14 @@ impl Book {
     pub fn can_be(&mut self, sid: Sid, can: Option<Can>) {
         if let Some(session) = self.sessions.get_mut(&sid) {
             session.can = session.can.or(can);
+        }
+    }
+
+    /// No number is given from here on: those that were reserved are not lost.
+    pub fn put_down(&mut self) {
+        if self.reserved != self.given {
+            self.reserved = self.given;
+            self.files.push_back(Kept::Counters(self.given));
         }
     }
 
@@ -415,7 +451,10 @@ impl Book {
         if let Some(old) = session.name.replace(name.clone()) {
             self.names.remove(&(Arc::clone(&agent), old));
         }
-        self.names.insert((agent, name), sid);
+        let other = self.names.insert((agent, name), sid).filter(|other| *other != sid);
+        if let Some(other) = other.and_then(|other| self.sessions.get_mut(&other)) {
+            other.name = None;
+        }
     }
 
     /// The end of a step: what may go goes, and what readers see of the session is told if it changed.

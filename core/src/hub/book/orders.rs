@@ -269,6 +269,12 @@ impl Book {
     /// Forgets a session at which nothing is at work.
     pub fn forget(&mut self, sid: Sid) {
         let Some(session) = self.sessions.remove(&sid) else { return };
+        if let Some(rows) = self.of.get_mut(&session.home.agent) {
+            rows.sids.remove(&sid);
+            if rows.sids.is_empty() {
+                self.of.remove(&session.home.agent);
+            }
+        }
         if let Some(name) = session.name {
             self.names.remove(&(session.home.agent, name));
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::listing::{DAY, WEEK};
 use super::session::Queued;
 use super::{Book, Counters, Home, Prompt, Session, Sid, Stand};
 use crate::hub::api::{Policy, Reason, Status};
@@ -71,6 +72,9 @@ pub struct Record {
     pub listed: bool,
 }
 
+/// How long after its start a hub forgets no session for their number.
+const SPARED: Duration = Duration::from_secs(600);
+
 impl Record {
     /// The version that is written and read.
     pub const VERSION: u32 = 1;
@@ -128,7 +132,11 @@ impl Book {
             }
         }
         session.hold(Reason::Interrupted);
-        self.sessions.insert(sid, session);
+        self.newest = self.newest.max(record.active);
+        // A clock that is far ahead may be wrong, and those that are soon wanted are not known yet.
+        let ahead = now.unix.saturating_sub(self.newest) > WEEK;
+        self.spared = now.mono + if ahead { DAY } else { SPARED };
+        self.insert(sid, session);
         if let Some(name) = record.agent_session_id {
             self.name(sid, name);
         }

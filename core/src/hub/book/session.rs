@@ -115,6 +115,7 @@ struct Face {
     title: Option<String>,
     name: Option<Name>,
     error: Option<LastError>,
+    live: bool,
     /// What only its record tells.
     runs: bool,
     last: Option<TurnId>,
@@ -230,6 +231,12 @@ impl Session {
         self.link.or(self.child())
     }
 
+    /// Whether somebody drives it, or is about to.
+    #[must_use]
+    pub fn is_driven(&self) -> bool {
+        self.driver().is_some() || self.is_busy() || self.stuck.is_some()
+    }
+
     /// The child that has it open.
     #[must_use]
     pub const fn child(&self) -> Option<SourceId> {
@@ -270,17 +277,26 @@ impl Session {
 
     /// Whether anything is going on with it, or about to.
     pub(super) fn is_in_use(&self) -> bool {
-        self.driver().is_some()
-            || self.is_busy()
-            || self.stuck.is_some()
-            || !self.queue.is_empty()
-            || self.questions() > 0
+        self.is_driven() || !self.queue.is_empty() || self.questions() > 0
     }
 
     /// What can be done with it, as far as that is known.
     #[must_use]
     pub fn can(&self) -> Can {
         self.can.unwrap_or_else(unknown)
+    }
+
+    /// Whether a process of its agent can open it, as far as that is known.
+    #[must_use]
+    pub fn is_openable(&self) -> bool {
+        self.name.is_none() || self.can.is_none_or(|can| can.load || can.resume)
+    }
+
+    /// Whether there is a prompt or a start that could be tried again.
+    #[must_use]
+    pub fn can_retry(&self) -> bool {
+        let failed = self.last.is_some() || self.stand.status == Status::Error;
+        failed && self.turn.is_none() && !self.archived && self.child != Child::Wanted
     }
 
     /// Whether a turn runs, be it one that was given up.
@@ -332,6 +348,7 @@ impl Session {
             title: self.story.title().map(str::to_owned),
             name: self.name.clone(),
             error: self.stand.error.clone(),
+            live: self.driver().is_some(),
             runs: self.runs(),
             last: self.last.as_ref().map(|(turn, _)| *turn),
         };

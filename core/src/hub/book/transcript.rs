@@ -43,8 +43,15 @@ pub struct Entry {
 
 /// Messages that are kept of one session; the oldest go.
 const ENTRIES: usize = 500;
-/// Bytes of their texts. Four of the longest answers that were seen.
+/// Bytes of their texts and ids. Four of the longest answers that were seen.
 const BYTES: usize = 4 << 20;
+
+impl Entry {
+    /// Ids of tools are agents' own, and as long as they like.
+    fn bytes(&self) -> usize {
+        self.id.len() + self.text.len()
+    }
+}
 
 impl Transcript {
     /// The messages, oldest first.
@@ -129,6 +136,12 @@ impl Transcript {
         self.trim();
     }
 
+    /// When that tool call of the newest turn was first heard of, since the Unix epoch.
+    pub(in super::super) fn began(&self, tool_call_id: &str) -> Option<Duration> {
+        let mut turn = self.entries.iter().rev().take_while(|entry| entry.turn == self.turn);
+        turn.find(|entry| entry.id.strip_prefix("tool-") == Some(tool_call_id)).map(|entry| entry.at)
+    }
+
     /// The agent's text of the newest turn, its messages one after the other.
     #[must_use]
     pub fn answer(&self) -> String {
@@ -148,7 +161,7 @@ impl Transcript {
     }
 
     fn push(&mut self, entry: Entry) {
-        self.bytes += entry.text.len();
+        self.bytes += entry.bytes();
         self.entries.push_back(entry);
         self.trim();
     }
@@ -157,7 +170,7 @@ impl Transcript {
     fn trim(&mut self) {
         while self.entries.len() > 1 && (self.entries.len() > ENTRIES || self.bytes > BYTES) {
             let gone = self.entries.pop_front();
-            self.bytes -= gone.map_or(0, |entry| entry.text.len());
+            self.bytes -= gone.map_or(0, |entry| entry.bytes());
         }
         if let Some(last) = self.entries.back_mut()
             && last.text.len() > BYTES
@@ -228,8 +241,9 @@ mod tests {
             let text = if n % 7 == 0 { long.as_str() } else { "x" };
             transcript.say([Speaker::Agent, Speaker::User][n % 2], Some(text), AT);
             let title = "t".repeat(n % 50);
-            transcript.tool(&call(&format!("c{}", n % 600), Some(&title)), AT);
-            let bytes: usize = transcript.entries().map(|entry| entry.text.len()).sum();
+            let id = format!("c{}{}", n % 600, if n % 11 == 0 { long.as_str() } else { "" });
+            transcript.tool(&call(&id, Some(&title)), AT);
+            let bytes: usize = transcript.entries().map(Entry::bytes).sum();
             assert_eq!(bytes, transcript.bytes);
             assert!(bytes <= BYTES + long.len() && transcript.entries.len() <= ENTRIES);
         }

@@ -75,6 +75,13 @@ impl Book {
         true
     }
 
+    /// A link has opened it, and has it from here on. `false`: nobody wants it any more.
+    pub fn opened_by_link(&mut self, now: Now, sid: Sid, link: SourceId, name: Name, can: Can) -> bool {
+        let Some(session) = self.sessions.get_mut(&sid) else { return false };
+        session.story.complete |= session.name.is_none();
+        self.announce(now, sid, link, name, can)
+    }
+
     /// What a source says of a session. `false`: it is not for readers, since that source has no say in it, or since
     /// they have it already.
     pub fn news(&mut self, now: Now, sid: Sid, source: SourceId, item: &Item) -> bool {
@@ -251,14 +258,13 @@ impl Book {
         let Some(session) = self.sessions.get(&sid).filter(|it| it.story.transcript.is_empty()) else {
             return;
         };
-        let agent = Arc::clone(&session.home.agent);
-        let kept = self.sessions.iter().filter(|(of, session)| {
-            **of != sid && session.home.agent == agent && !session.story.transcript.is_empty()
-        });
-        if kept.clone().count() < TRANSCRIPTS {
+        let all = self.of(&session.home.agent).filter_map(|of| Some((of, self.sessions.get(&of)?)));
+        let kept: Vec<_> =
+            all.filter(|(of, session)| *of != sid && !session.story.transcript.is_empty()).collect();
+        if kept.len() < TRANSCRIPTS {
             return;
         }
-        let idle = kept.filter(|(_, session)| session.turn.is_none() && session.questions() == 0);
+        let idle = kept.iter().filter(|(_, session)| session.turn.is_none() && session.questions() == 0);
         let oldest = idle.min_by_key(|(_, session)| session.active).map(|(sid, _)| *sid);
         if let Some(session) = oldest.and_then(|sid| self.sessions.get_mut(&sid)) {
             session.story.forget();
@@ -332,6 +338,11 @@ impl Book {
     pub(super) fn leave(&mut self, now: Now, sid: Sid, source: SourceId, stand: &Stand) {
         let Some(session) = self.sessions.get_mut(&sid) else { return };
         let mine = session.driver() == Some(source);
+        // It was not at work, and its agent cannot open it again: that is all that its row can say.
+        let is_lost = mine && session.turn.is_none() && session.link.is_none() && !session.is_openable();
+        if let Some(reason) = stand.reason.filter(|_| is_lost) {
+            (session.stand.reason, session.stand.error) = (Some(reason), stand.error.clone());
+        }
         if let Some(stuck) = session.stuck.take_if(|stuck| stuck.source == source) {
             stuck.due.map(|at| self.clocks.remove(&(at, sid)));
         }
@@ -424,6 +435,7 @@ const fn settler(how: Settled) -> Settler {
     match how {
         Settled::Elsewhere => Settler::Terminal,
         Settled::Withdrawn => Settler::Withdrawn,
+        Settled::TurnOver => Settler::TurnEnded,
         Settled::Expired => Settler::Expired,
         Settled::Lost => Settler::Gone,
     }

@@ -1,5 +1,7 @@
 //! Commands that only look, and those that wait.
 
+use std::time::Duration;
+
 use super::{Desk, reply};
 use crate::control::{Answer, Key};
 use crate::hub::api::{
@@ -45,7 +47,7 @@ impl Hub {
             return reply::<SessionShow>(&messages);
         }
         self.book.open(now, sid).map_err(|no| self.no(sid, no))?;
-        self.wait_for(now, sid, key, Wants::Messages(it.tail));
+        self.wait_for(now, sid, key, Wants::Messages(it.tail), false);
         Ok(None)
     }
 
@@ -55,12 +57,18 @@ impl Hub {
         if let Some(reason) = self.waited(sid, it.through_questions) {
             return reply::<SessionWait>(&self.waited_for(now, sid, reason));
         }
-        self.waits.insert(key, Wait { sid, through: it.through_questions });
-        if let Some(timeout) = it.timeout_ms {
-            let at = now.mono + std::time::Duration::from_millis(timeout.min(MONTH_MS));
-            self.clocks.insert((at, Clock::Wait(key)));
-        }
+        let after = it.timeout_ms.map(|timeout| Duration::from_millis(timeout.min(MONTH_MS)));
+        let due = after.map(|after| now.mono + after);
+        self.clocks.extend(due.map(|due| (due, Clock::Wait(key))));
+        self.waits.insert(key, Wait { sid, through: it.through_questions, due });
         Ok(None)
+    }
+
+    /// Nobody waits there any more.
+    pub(super) fn end_wait(&mut self, key: Key) -> Option<Wait> {
+        let wait = self.waits.remove(&key)?;
+        wait.due.map(|due| self.clocks.remove(&(due, Clock::Wait(key))));
+        Some(wait)
     }
 
     /// Something changed about a session: who waits for its end may be answered.
@@ -73,10 +81,10 @@ impl Hub {
             .collect();
         for (key, through) in over {
             if self.book.get(sid).is_none() {
-                self.waits.remove(&key);
+                self.end_wait(key);
                 self.fail(now, key, super::no_session(&sid.to_string()));
             } else if let Some(reason) = self.waited(sid, through) {
-                self.waits.remove(&key);
+                self.end_wait(key);
                 let waited = self.waited_for(now, sid, reason);
                 self.answer(now, key, Answer::reply(&waited));
             }
@@ -85,7 +93,7 @@ impl Hub {
 
     /// The time of a wait is over.
     pub(in super::super) fn wait_over(&mut self, now: Now, key: Key) {
-        if let Some(wait) = self.waits.remove(&key) {
+        if let Some(wait) = self.end_wait(key) {
             let waited = self.waited_for(now, wait.sid, WaitedFor::Timeout);
             self.answer(now, key, Answer::reply(&waited));
         }

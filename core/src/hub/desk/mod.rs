@@ -40,8 +40,13 @@ impl Hub {
     pub(in super::super) fn asked(&mut self, now: Now, key: Key, request: &Request) {
         let call = match Call::read(request) {
             Ok(call) => call,
-            Err(failure) if is_galleys(&request.command) => {
-                return self.fail(now, key, Failure { message: "not a runner".to_owned(), ..failure });
+            Err(_) if is_galleys(&request.command) => {
+                let text = format!("{} is for sessions of Galley runners", request.command);
+                return self.fail(now, key, Failure::invalid_args(text));
+            }
+            Err(_) if request.command == "app.activate" => {
+                let failure = Failure::new(ErrorTag::AppUnavailable, "this hub has no window");
+                return self.fail(now, key, failure);
             }
             Err(failure) => return self.fail(now, key, failure),
         };
@@ -258,7 +263,7 @@ impl Hub {
     }
 
     fn agent(&self, agent: &super::agents::Agent) -> AgentBrief {
-        let sessions = self.book.sessions().filter(|(_, it)| it.home.agent == agent.spec.id).count();
+        let sessions = self.book.of(&agent.spec.id).len();
         AgentBrief {
             id: agent.spec.id.to_string(),
             name: agent.spec.name.clone(),

@@ -7,11 +7,11 @@ use crate::acp::content::ImageContent;
 use crate::acp::session::Setting as Word;
 use crate::acp::{ContentBlock, SessionId};
 use crate::control::{Answer, ErrorTag, Failure, Key};
-use crate::hub::agents::setting;
+use crate::hub::agents::{Agent, setting};
 use crate::hub::api::{
     Deleted, Dispatch, Dispatched, Drop, Image, MessageBrief, Origin, Reason, Role, SessionDelete,
     SessionLoad, SessionNew, SessionQueue, SessionRename, SessionSend, SessionSet, SessionSetPolicy,
-    SessionStop, Shown, Started, Status, Variables, Who,
+    SessionStop, Shown, Started, Status, Who,
 };
 use crate::hub::book::{Home, Prompt, Sid, SourceId, Taken};
 use crate::hub::config::Errand;
@@ -65,7 +65,10 @@ impl Hub {
     }
 
     fn begin(&mut self, now: Now, key: Key, agent: &Arc<str>, new: SessionNew, who: Who) {
-        self.remember_env(agent, new.env);
+        let later = match self.equip(now, agent, new.env) {
+            Ok(later) => later,
+            Err(failure) => return self.fail(now, key, failure),
+        };
         let home = Home { agent: Arc::clone(agent), cwd: new.cwd.unwrap_or_default().into() };
         let sid = self.book.add(now, home);
         let policy = self.policy(new.policy);
@@ -79,12 +82,12 @@ impl Hub {
         if new.task.is_none() && new.images.is_empty() {
             // It is new, so it is not open.
             let _ = self.book.open(now, sid);
-            return self.wait_for(now, sid, key, Wants::Prompt(None));
+            return self.wait_for(now, sid, key, Wants::Prompt(None), later);
         }
         let by = origin(new.supervisor, new.reason, who);
         let prompt = prompt(now, new.task.unwrap_or_default(), new.images, by);
         match self.book.prompt(now, sid, prompt) {
-            Ok(taken) => self.wait_for(now, sid, key, Wants::Prompt(Some(taken))),
+            Ok(taken) => self.wait_for(now, sid, key, Wants::Prompt(Some(taken)), later),
             Err(no) => {
                 let failure = self.no(sid, no);
                 self.book.forget(sid);
@@ -96,7 +99,8 @@ impl Hub {
     /// The agent of that id, else the one that goes without saying.
     fn agent_for(&self, id: Option<&str>) -> Result<Arc<str>, Failure> {
         let default = || self.agents.values().find(|agent| agent.spec.default).map(|agent| &*agent.spec.id);
-        let mut on = self.agents.values().filter(|agent| agent.is_usable() && agent.spec.origin != BUILT_IN);
+        let usable = |agent: &&Agent| agent.is_usable() || self.opener(&agent.spec.id).is_some();
+        let mut on = self.agents.values().filter(|agent| usable(agent) && agent.spec.origin != BUILT_IN);
         let id = match id.or_else(default) {
             Some(id) => id,
             None => match (on.next(), on.next()) {
@@ -115,7 +119,7 @@ impl Hub {
                 ErrorTag::RunnerError,
                 format!("{} is switched off: agentline agent enable {id}", agent.spec.name),
             )),
-            () if agent.spec.launch.is_none() => Err(Failure::new(
+            () if agent.spec.launch.is_none() && self.opener(&id).is_none() => Err(Failure::new(
                 ErrorTag::RunnerError,
                 format!("{} has no command: it starts tasks only by itself", agent.spec.name),
             )),
@@ -151,12 +155,6 @@ impl Hub {
         taken.map_or(Ok(()), |(sid, _)| Err(Failure::invalid_args(format!("{sid} has that name already"))))
     }
 
-    fn remember_env(&mut self, agent: &Arc<str>, env: Variables) {
-        if let Some(agent) = self.agents.get_mut(agent) {
-            agent.env.0.extend(env.0);
-        }
-    }
-
     pub(super) fn session_send(&mut self, now: Now, key: Key, send: SessionSend, who: &Who) -> Desk {
         let sid = self.sid(&send.session_id)?;
         if send.content.trim().is_empty() && send.images.is_empty() {
@@ -171,27 +169,28 @@ impl Hub {
             let text = "it would have to wait, and what waits cannot be stored: agentline hub status";
             return Err(Failure::new(ErrorTag::RunnerError, text));
         }
-        self.remember_env(&agent, send.env);
+        let later = self.equip(now, &agent, send.env)?;
         self.touch(now, &agent);
         let by = origin(send.supervisor, send.reason, who.clone());
         let prompt = prompt(now, send.content, send.images, by);
         let taken = self.book.prompt(now, sid, prompt).map_err(|no| self.no(sid, no))?;
-        self.taken(now, sid, key, Some(taken))
+        self.taken(now, sid, key, Some(taken), later)
     }
 
     pub(super) fn session_retry(&mut self, now: Now, key: Key, word: &str) -> Desk {
         let sid = self.sid(word)?;
         let taken = self.book.retry(now, sid).map_err(|no| self.no(sid, no))?;
-        self.taken(now, sid, key, taken)
+        self.taken(now, sid, key, taken, false)
     }
 
     /// Behind others the answer comes at once; else when the agent has the session.
-    fn taken(&mut self, now: Now, sid: Sid, key: Key, taken: Option<Taken>) -> Desk {
+    fn taken(&mut self, now: Now, sid: Sid, key: Key, taken: Option<Taken>, later: bool) -> Desk {
         let waits = taken.is_some_and(|it| matches!(it.dispatched, Dispatched::Queued | Dispatched::Held));
         if waits {
-            return Ok(Some(Answer::reply(&self.begun(now, sid, taken, None))));
+            let warning = later.then_some(ENV_LATER);
+            return Ok(Some(Answer::reply(&self.begun(now, sid, taken, warning))));
         }
-        self.wait_for(now, sid, key, Wants::Prompt(taken));
+        self.wait_for(now, sid, key, Wants::Prompt(taken), later);
         Ok(None)
     }
 
@@ -217,19 +216,20 @@ impl Hub {
                 })
             }
         };
-        if let Some(agent) = self.book.get(sid).map(|session| Arc::clone(&session.home.agent)) {
-            self.remember_env(&agent, load.env);
-            self.touch(now, &agent);
-        }
+        let agent = self.book.get(sid).map(|session| Arc::clone(&session.home.agent)).unwrap_or_default();
+        let later = self.equip(now, &agent, load.env)?;
+        self.touch(now, &agent);
         self.book.open(now, sid).map_err(|no| self.no(sid, no))?;
-        self.wait_for(now, sid, key, Wants::Session);
+        self.wait_for(now, sid, key, Wants::Session, later);
         Ok(None)
     }
 
-    /// A client waits for a session to be open, but not for ever.
-    pub(super) fn wait_for(&mut self, now: Now, sid: Sid, key: Key, wants: Wants) {
-        self.starts.entry(sid).or_default().push(Start { key, wants });
-        self.clocks.insert((now.mono + self.config.timeouts.start, Clock::Start(sid, key)));
+    /// A client waits for a session to be open, but not for ever. `later`: it named variables that only the agent's next
+    /// process will have.
+    pub(super) fn wait_for(&mut self, now: Now, sid: Sid, key: Key, wants: Wants, later: bool) {
+        let due = now.mono + self.config.timeouts.start;
+        self.starts.entry(sid).or_default().push(Start { key, wants, due, later });
+        self.clocks.insert((due, Clock::Start(sid, key)));
         self.due.insert(sid);
     }
 
@@ -240,7 +240,8 @@ impl Hub {
             return;
         }
         for start in self.starts.remove(&sid).unwrap_or_default() {
-            let answer = self.started(now, sid, &start.wants, None);
+            self.clocks.remove(&(start.due, Clock::Start(sid, start.key)));
+            let answer = self.started(now, sid, &start.wants, start.later.then_some(ENV_LATER), false);
             self.answer(now, start.key, answer);
         }
     }
@@ -250,11 +251,11 @@ impl Hub {
         let Some(starts) = self.starts.get_mut(&sid) else { return };
         let Some(at) = starts.iter().position(|start| start.key == key) else { return };
         let start = starts.remove(at);
-        let answer = self.started(now, sid, &start.wants, Some("slow_start"));
+        let answer = self.started(now, sid, &start.wants, Some("slow_start"), true);
         self.answer(now, key, answer);
     }
 
-    fn started(&self, now: Now, sid: Sid, wants: &Wants, warning: Option<&str>) -> Answer {
+    fn started(&self, now: Now, sid: Sid, wants: &Wants, warning: Option<&str>, slow: bool) -> Answer {
         let Some(session) = self.book.get(sid) else {
             return Answer::Fail(super::no_session(&sid.to_string()));
         };
@@ -262,7 +263,7 @@ impl Hub {
         let unsent = |taken: &Option<Taken>| taken.is_some_and(|taken| self.is_unsent(taken.turn));
         let failed = match wants {
             Wants::Prompt(taken) if unsent(taken) => true,
-            Wants::Prompt(None) | Wants::Session => !open && warning.is_none(),
+            Wants::Prompt(None) | Wants::Session => !open && !slow,
             Wants::Prompt(Some(_)) | Wants::Messages(_) => false,
         };
         if failed {
@@ -443,6 +444,8 @@ impl Hub {
     }
 }
 
+/// What is said where an agent has other variables than were named.
+const ENV_LATER: &str = "env_later";
 /// Agents that come with the hub go without saying last.
 const BUILT_IN: &str = "built-in";
 

@@ -32,29 +32,32 @@ impl Hub {
         Ok(None)
     }
 
-    /// A frame of a stream of questions.
-    fn about(&mut self, now: Now, key: Key, session_id: Option<String>, what: Happening) {
+    /// A frame of streams of questions: encoded once for all.
+    fn about(&mut self, now: Now, keys: &[Key], session_id: Option<String>, what: Happening) {
+        if keys.is_empty() {
+            return;
+        }
         let frame = Frame { session_id, turn: None, timestamp: Some(show::time(now.unix)), what, raw: None };
-        self.frame(now, key, frame.to_json());
+        let json = frame.to_json();
+        for key in keys {
+            self.frame(now, *key, json.clone());
+        }
     }
 
     /// A question was asked, or is over.
     pub(in super::super) fn question(&mut self, now: Now, id: ApprovalId, over: bool) {
-        let Some(ask) = self.book.ask(id) else { return };
+        let program = self.programs.iter().find(|(_, of)| **of == id).map(|(key, _)| *key).filter(|_| over);
+        let keys: Vec<Key> = self.watch.questions().map(|watcher| watcher.key).chain(program).collect();
+        let Some(ask) = self.book.ask(id).filter(|_| !keys.is_empty()) else { return };
         let what: Happening = match show::resolved(ask).filter(|_| over) {
             Some(resolved) => resolved.into(),
             // A policy may have answered already: that is told next.
             None => ApprovalBrief { resolved: None, ..show::approval(ask) }.into(),
         };
         let session = ask.sid.map(|sid| sid.to_string());
-        let keys: Vec<Key> = self.watch.questions().map(|watcher| watcher.key).collect();
-        for key in keys {
-            self.about(now, key, session.clone(), what.clone());
-        }
-        let program = self.programs.iter().find(|(_, of)| **of == id).map(|(key, _)| *key);
-        if let Some(key) = program.filter(|_| over) {
+        self.about(now, &keys, session, what);
+        if let Some(key) = program {
             self.programs.remove(&key);
-            self.about(now, key, None, what);
             self.answer(now, key, Answer::End("completed".to_owned()));
         }
     }
@@ -135,7 +138,7 @@ impl Hub {
         self.programs.insert(key, id);
         if let Some(ask) = self.book.ask(id) {
             let what = show::approval(ask).into();
-            self.about(now, key, None, what);
+            self.about(now, &[key], None, what);
         }
         Ok(None)
     }

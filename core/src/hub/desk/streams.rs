@@ -5,7 +5,7 @@ use crate::control::{Answer, Key};
 use crate::hub::api::{By, Frame, Happening, SessionWatch, SessionsWatch, Synced};
 use crate::hub::book::Sid;
 use crate::hub::frames;
-use crate::hub::machine::Hub;
+use crate::hub::machine::{Clock, Hub};
 use crate::hub::show;
 use crate::hub::watch::{Place, Watcher};
 use crate::machine::Now;
@@ -87,7 +87,8 @@ impl Hub {
     /// A session's row is another one.
     pub(in super::super) fn changed(&mut self, now: Now, sid: Sid) {
         if self.book.get(sid).is_none() {
-            return self.end_streams(now, sid, "deleted");
+            // Nothing is told of it after that.
+            return self.end_watches(now, sid, "deleted");
         }
         if self.watch.of(sid).next().is_none() {
             return;
@@ -102,9 +103,11 @@ impl Hub {
 
     /// Nothing more will happen in that session for those who follow it alone.
     pub(super) fn end_streams(&mut self, now: Now, sid: Sid, why: &str) {
-        while let Some(what) = self.book.poll() {
-            self.perform(now, what);
-        }
+        self.perform_all(now);
+        self.end_watches(now, sid, why);
+    }
+
+    fn end_watches(&mut self, now: Now, sid: Sid, why: &str) {
         for watcher in self.watch.take(sid) {
             self.answer(now, watcher.key, Answer::End(why.to_owned()));
         }
@@ -113,11 +116,17 @@ impl Hub {
     /// A client is gone, with all that it waited for.
     pub(in super::super) fn forget(&mut self, now: Now, key: Key) {
         self.watch.remove(key);
-        self.waits.remove(&key);
-        for starts in self.starts.values_mut() {
-            starts.retain(|start| start.key != key);
-        }
-        self.starts.retain(|_, starts| !starts.is_empty());
+        self.end_wait(key);
+        let clocks = &mut self.clocks;
+        self.starts.retain(|sid, starts| {
+            starts.retain(|start| {
+                start.key != key || {
+                    clocks.remove(&(start.due, Clock::Start(*sid, key)));
+                    false
+                }
+            });
+            !starts.is_empty()
+        });
         if let Some(id) = self.programs.remove(&key) {
             self.book.take_back(now, id, By::Withdrawn);
         }

@@ -148,8 +148,10 @@ pub struct Announced {
 pub enum Settled {
     /// The terminal was first.
     InTerminal,
-    /// A newer one took its place, or a turn began or ended.
+    /// A newer one took its place.
     Overtaken,
+    /// A turn began or ended.
+    TurnOver,
     /// We cancelled what runs.
     Cancelled,
     /// The link is over.

@@ -189,13 +189,13 @@ impl Acceptor {
         match state {
             State::Started => {
                 if session.started() {
-                    self.settle_question(&name, &Err(no_answer()), Some(Settled::Overtaken));
+                    self.settle_question(&name, &Err(no_answer()), Some(Settled::TurnOver));
                     self.wire.tell(Event::TurnStarted(name, None));
                 }
             }
             State::Ended => {
                 let Ok(turn) = session.ended() else { return };
-                self.settle_question(&name, &Err(no_answer()), Some(Settled::Overtaken));
+                self.settle_question(&name, &Err(no_answer()), Some(Settled::TurnOver));
                 if let Some(turn) = turn {
                     self.turn_ended(name, turn, Ok(reason(stop_reason).into()));
                 }
@@ -247,7 +247,7 @@ impl Acceptor {
         let session = self.sessions.get_mut(&name);
         let over = session.zip(id.number()).and_then(|(session, number)| session.answered(number));
         if let Some(prompt) = over {
-            self.settle_question(&name, &Err(no_answer()), Some(Settled::Overtaken));
+            self.settle_question(&name, &Err(no_answer()), Some(Settled::TurnOver));
             self.turn_ended(name, super::Turn::Ours(prompt), end);
         }
     }

@@ -250,7 +250,7 @@ impl Acceptor {
         }
         let params = PromptParams { session_id: &session, prompt: [ContentBlock::text(text)] };
         let number = self.request(method::SESSION_PROMPT, &params, Ask::Prompt(session.clone()))?;
-        self.settle_question(&session, &Err(no_answer()), Some(Settled::Overtaken));
+        self.settle_question(&session, &Err(no_answer()), Some(Settled::TurnOver));
         if let Some(session) = self.sessions.get_mut(&session) {
             session.prompted(tag, number);
         }

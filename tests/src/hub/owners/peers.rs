@@ -1,0 +1,508 @@
+//! What links and processes say, and what has to come of it.
+
+use std::collections::BTreeSet;
+
+use agentline_core::hub::api::{Reason, Status};
+use agentline_core::hub::book::SourceId;
+use agentline_core::{Exit, Group, Heard, LinkId, Peer};
+use serde_json::{Value, json};
+
+use super::{AGENTS, Port};
+
+/// An agent that dialled in.
+pub(super) struct Link {
+    pub(super) at: LinkId,
+    pub(super) agent: usize,
+    pub(super) owns: BTreeSet<String>,
+    /// What the hub calls it, once that was seen.
+    pub(super) source: Option<SourceId>,
+    prompts: bool,
+    opens: bool,
+    /// Whatever it named, taken or not: at most fifty.
+    named: BTreeSet<String>,
+    /// Named while it opens a session: whether one of these is that one is not known yet.
+    early: Vec<String>,
+    /// Requests of the hub that it has not answered.
+    asked: Vec<Value>,
+    /// Answers to its own.
+    answers: Vec<Value>,
+    requests: u32,
+}
+
+/// An agent's process.
+pub(super) struct Child {
+    at: LinkId,
+    agent: usize,
+    asked: Vec<Value>,
+    given: u32,
+}
+
+fn method(request: &Value) -> &str {
+    request["method"].as_str().unwrap_or_default()
+}
+
+fn session_of(request: &Value) -> &str {
+    request["params"]["sessionId"].as_str().unwrap_or_default()
+}
+
+impl Link {
+    pub(super) fn is_opening(&self) -> bool {
+        self.asked.iter().any(|request| method(request) == "session/new")
+    }
+
+    fn prompts_of(&self, name: &str) -> usize {
+        let is = |request: &&Value| method(request) == "session/prompt" && session_of(request) == name;
+        self.asked.iter().filter(is).count()
+    }
+}
+
+impl Port<'_> {
+    /// An agent dials in. One that is off is refused.
+    pub(super) fn dial(&mut self) {
+        let agent = self.dice.below(2);
+        let [prompts, opens] = [8, 2].map(|n| !self.dice.once_in(n));
+        let Some(at) = self.hub.accept_at(self.reverse) else { return };
+        self.hub.heard(at, Heard::Opened(Peer::default()));
+        let can = json!({ "prompt": prompts, "cancel": true, "newSession": opens });
+        let hello = json!({ "id": AGENTS[agent], "version": 1, "capabilities": can });
+        self.tell(at, &json!({ "id": 0, "method": "_botbus/hello", "params": hello }));
+        let answer: Value = serde_json::from_str(&self.hub.read(at)).expect("an answer");
+        assert_eq!(answer["result"]["accepted"].as_bool(), Some(self.on[agent]), "{answer}");
+        if !self.on[agent] {
+            self.tally.count("refused while it is off");
+            assert!(self.is_left(at), "refused, and kept");
+            return self.hub.heard(at, Heard::Eof);
+        }
+        self.links.push(Link {
+            at,
+            agent,
+            owns: BTreeSet::new(),
+            source: None,
+            prompts,
+            opens,
+            named: BTreeSet::new(),
+            early: Vec::new(),
+            asked: Vec::new(),
+            answers: Vec::new(),
+            requests: 1,
+        });
+    }
+
+    fn tell(&mut self, at: LinkId, message: &Value) {
+        let mut message = message.clone();
+        message["jsonrpc"] = json!("2.0");
+        self.hub.send(at, format!("{message}\n").as_bytes());
+    }
+
+    fn note(&mut self, link: usize, method: &str, params: &Value) {
+        self.tell(self.links[link].at, &json!({ "method": method, "params": params }));
+        self.settle();
+    }
+
+    fn some_link(&mut self) -> Option<usize> {
+        (!self.links.is_empty()).then(|| self.dice.below(self.links.len()))
+    }
+
+    /// A name that the link has said, mostly one of its own.
+    fn said(&mut self, link: usize) -> Option<String> {
+        let Link { owns, named, .. } = &self.links[link];
+        let others: Vec<&String> = named.difference(owns).collect();
+        let from = if others.is_empty() || self.dice.once_in(2) { owns.iter().collect() } else { others };
+        if from.is_empty() { None } else { Some((*self.dice.pick(&from)).clone()) }
+    }
+
+    pub(super) fn announce(&mut self) {
+        let Some(at) = self.some_link() else { return };
+        let agent = self.links[at].agent;
+        let again = if self.dice.once_in(6) { self.said(at) } else { None };
+        let lost = self.lost.iter().find(|(of, _)| *of == agent).map(|(_, name)| name.clone());
+        let lost = lost.filter(|_| self.dice.once_in(4));
+        let name = again.or(lost).unwrap_or_else(|| self.name_of(agent));
+        let wait = self.links[at].is_opening() && !self.links[at].owns.contains(&name);
+        let before = self.before(agent, &name);
+        self.note(at, "_botbus/session", &json!({ "sessionId": name, "cwd": "/w", "title": "t" }));
+        if self.is_named(at, &name) {
+            if wait {
+                self.links[at].early.push(name);
+            } else {
+                self.announced(at, &name, &before);
+            }
+        }
+    }
+
+    /// Whether its name counts: more than fifty do not.
+    fn is_named(&mut self, at: usize, name: &str) -> bool {
+        let link = &mut self.links[at];
+        if link.named.len() == 50 && !link.named.contains(name) {
+            self.tally.count("fifty sessions a link");
+            return false;
+        }
+        link.named.insert(name.to_owned());
+        true
+    }
+
+    /// What the announcement comes to, by the rules.
+    fn announced(&mut self, at: usize, name: &str, before: &Before) {
+        let agent = self.links[at].agent;
+        let rule = match self.owner(agent, name) {
+            Some(owner) if owner == at => "announced again",
+            Some(_) => "a session of another link is not taken",
+            None if before.works => "a turn of a process is not robbed",
+            None => {
+                self.links[at].owns.insert(name.to_owned());
+                match () {
+                    () if before.queued > 0 && before.wanted && self.links[at].prompts => {
+                        assert_eq!(
+                            self.links[at].prompts_of(name),
+                            1,
+                            "the prompt is said once, at the link"
+                        );
+                        "a prompt on its way goes by the link"
+                    }
+                    () if before.open => "an idle process gives it up",
+                    () if self.lost.remove(&(agent, name.to_owned())) => "comes back",
+                    () => "a free session is taken",
+                }
+            }
+        };
+        self.lost.remove(&(agent, name.to_owned()));
+        self.tally.count(rule);
+    }
+
+    fn before(&self, agent: usize, name: &str) -> Before {
+        let Some(session) = self.session(agent, name) else { return Before::default() };
+        Before {
+            works: session.running().is_some() || session.stuck_at().is_some(),
+            open: session.child().is_some(),
+            wanted: session.is_wanted(),
+            queued: session.held().map_or(session.queued().len(), |_| 0),
+        }
+    }
+
+    pub(super) fn turn(&mut self) {
+        let Some(at) = self.some_link() else { return };
+        let Some(name) = self.said(at) else { return };
+        let agent = self.links[at].agent;
+        let (ours, before) = (self.links[at].owns.contains(&name), self.status(agent, &name));
+        let runs = self.runs(agent, &name);
+        let state = if runs && ours { "ended" } else { "started" };
+        if !ours && self.links[at].is_opening() {
+            return;
+        }
+        self.note(at, "_botbus/turn", &json!({ "sessionId": name, "state": state }));
+        if ours {
+            // What waits for the end of a turn goes on.
+            let waits = self.links[at].prompts_of(&name) > 0;
+            assert!(self.runs(agent, &name) != runs || waits, "{name} {state}");
+            self.tally.count("a turn of the owner");
+        } else {
+            assert_eq!(self.status(agent, &name), before, "{name}: another's turn");
+            // Else it would still run when the link has the session one day.
+            self.note(at, "_botbus/turn", &json!({ "sessionId": name, "state": "ended" }));
+            assert_eq!(self.status(agent, &name), before, "{name}: another's turn");
+            self.tally.count("a turn of another link is nothing");
+        }
+    }
+
+    pub(super) fn update(&mut self) {
+        let Some(at) = self.some_link() else { return };
+        let Some(name) = self.said(at) else { return };
+        let (agent, ours) = (self.links[at].agent, self.links[at].owns.contains(&name));
+        if !ours && self.links[at].is_opening() {
+            return;
+        }
+        let text = |port: &Self| {
+            let said = port.session(agent, &name).map(|session| session.story.transcript.entries());
+            said.into_iter().flatten().map(|entry| entry.text.len()).sum::<usize>()
+        };
+        let before = text(self);
+        let chunk =
+            json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "word" } });
+        self.note(at, "session/update", &json!({ "sessionId": name, "update": chunk }));
+        let more = text(self) - before;
+        assert_eq!(more, if ours { 4 } else { 0 }, "{name}");
+        self.tally.count(if ours {
+            "an update of the owner"
+        } else {
+            "an update of another link is nothing"
+        });
+    }
+
+    /// A link asks; where nobody else may answer it goes on by itself.
+    pub(super) fn ask(&mut self) {
+        let Some(at) = self.some_link() else { return };
+        let Some(name) = self.said(at) else { return };
+        let (agent, ours) = (self.links[at].agent, self.links[at].owns.contains(&name));
+        if !ours && self.links[at].is_opening() {
+            return;
+        }
+        let link = &mut self.links[at];
+        link.requests += 1;
+        let (id, link) = (link.requests, link.at);
+        let options = json!([{ "optionId": "y", "name": "yes", "kind": "allow_once" }]);
+        let call = format!("c{id}");
+        let params = json!({ "sessionId": name, "toolCall": { "toolCallId": call }, "options": options });
+        self.tell(link, &json!({ "id": id, "method": "session/request_permission", "params": params }));
+        self.settle();
+        let answer = |port: &Self| {
+            let all = &port.links[at].answers;
+            all.iter().find(|answer| answer["id"] == id).map(|answer| answer["error"]["code"].as_i64())
+        };
+        if ours {
+            assert_eq!(
+                (answer(self), self.status(agent, &name).map(|(it, _)| it)),
+                (None, Some(Status::WaitingApproval))
+            );
+            self.note(at, "_botbus/permission_resolved", &json!({ "sessionId": name, "toolCallId": call }));
+            self.tally.count("a question of the owner");
+        } else {
+            self.tally.count("a question of another link is left to its terminal");
+        }
+        assert_eq!(answer(self), Some(Some(-32001)));
+    }
+
+    /// A client says something to a session; one that nobody knows is opened by a process.
+    pub(super) fn send(&mut self) {
+        let (agent, name) = self.name();
+        if !self.on[agent] {
+            return;
+        }
+        let Some(session) = self.session(agent, &name) else {
+            return self.client("session.load", &json!({ "agent": AGENTS[agent], "sessionId": name }));
+        };
+        let free = session.running().is_none() && session.stuck_at().is_none() && session.queued().len() == 0;
+        let owner = self.owner(agent, &name);
+        let asked = |port: &Self| owner.map_or(0, |at| port.links[at].prompts_of(&name));
+        let before = asked(self);
+        self.client("session.send", &json!({ "sessionId": name, "content": "more" }));
+        match owner {
+            Some(at) if !self.links[at].prompts => {
+                assert_eq!(asked(self), before, "it takes no prompts");
+                self.tally.count("a link that takes no prompts");
+            }
+            Some(_) if free => {
+                assert_eq!(asked(self), before + 1, "{name} is not said at its link");
+                self.tally.count("prompted at the link");
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    /// A client wants a new session: of the link that came last of those that offer it, else of a process.
+    pub(super) fn new_session(&mut self) {
+        let agent = self.dice.below(2);
+        if !self.on[agent] {
+            return;
+        }
+        let offers = |link: &Link| link.agent == agent && link.opens && link.prompts;
+        let last = self.links.iter().rposition(offers);
+        let several = self.links.iter().filter(|link| offers(link)).count() > 1;
+        let new = |link: &Link| link.asked.iter().filter(|it| method(it) == "session/new").count();
+        let before: Vec<usize> = self.links.iter().map(new).collect();
+        self.client("session.new", &json!({ "agent": AGENTS[agent], "task": "do", "cwd": "/w" }));
+        for (at, link) in self.links.iter().enumerate() {
+            assert_eq!(new(link) - before[at], usize::from(last == Some(at)), "asked of another one");
+        }
+        if several {
+            self.tally.count("the link that came last");
+        }
+    }
+
+    /// A link answers a request of the hub's.
+    pub(super) fn answer_link(&mut self) {
+        let Some(at) = self.some_link() else { return };
+        let Some(request) = self.links[at].asked.first() else { return };
+        if method(request) == "session/new" {
+            let fails = self.dice.once_in(8);
+            return self.answer_new(at, fails);
+        }
+        let request = self.links[at].asked.remove(0);
+        self.tell(self.links[at].at, &json!({ "id": request["id"], "result": { "stopReason": "end_turn" } }));
+        self.settle();
+    }
+
+    /// It opened a session, perhaps one that it has shown meanwhile, or one of somebody else's; or it did not.
+    pub(super) fn answer_new(&mut self, at: usize, fails: bool) {
+        let place = self.links[at].asked.iter().position(|request| method(request) == "session/new");
+        let Some(place) = place else { return };
+        let request = self.links[at].asked.remove(place);
+        let agent = self.links[at].agent;
+        let early = self.links[at].early.first().cloned();
+        let others = self.links.iter().enumerate().filter(|(of, link)| *of != at && link.agent == agent);
+        let others: Vec<String> = others.flat_map(|(_, link)| link.owns.iter().cloned()).collect();
+        let name = match self.dice.below(4) {
+            0 if !others.is_empty() => self.dice.pick(&others).clone(),
+            1 | 2 => early.unwrap_or_else(|| self.name_of(agent)),
+            _ => self.name_of(agent),
+        };
+        let before = self.before(agent, &name);
+        let full = self.links[at].named.len() == 50 && !self.links[at].named.contains(&name);
+        let answer = if fails {
+            json!({ "id": request["id"], "error": { "code": -32603, "message": "no" } })
+        } else {
+            json!({ "id": request["id"], "result": { "sessionId": name } })
+        };
+        self.tell(self.links[at].at, &answer);
+        self.settle();
+        let driven = before.works || before.open || before.wanted || before.queued > 0;
+        if !fails && !full {
+            self.links[at].named.insert(name.clone());
+            if self.owner(agent, &name).is_some() || driven {
+                self.tally.count("a new session that is somebody's");
+            } else {
+                self.links[at].owns.insert(name.clone());
+                self.lost.remove(&(agent, name.clone()));
+                assert_eq!(self.links[at].prompts_of(&name), 1, "{name}: its prompt is said at the link");
+                let early = self.links[at].early.contains(&name);
+                self.tally.count(if early {
+                    "announced before it is answered"
+                } else {
+                    "a new session of a link"
+                });
+            }
+        }
+        if !self.links[at].is_opening() {
+            for name in std::mem::take(&mut self.links[at].early) {
+                // Nothing else happened since the answer.
+                let before = self.before(agent, &name);
+                let before = Before { works: before.works && self.owner(agent, &name).is_none(), ..before };
+                let taken = self.session(agent, &name).is_some_and(|session| session.link().is_some());
+                let before = if taken { Before::default() } else { before };
+                self.announced(at, &name, &before);
+            }
+        }
+    }
+
+    /// A link goes: its turns are over, and what waits is held.
+    pub(super) fn hang_up(&mut self) {
+        let Some(at) = self.some_link() else { return };
+        let opens = self.links[at].asked.iter().filter(|it| method(it) == "session/new").count();
+        let link = self.links[at].at;
+        let running = self.running(|of| of.at == link);
+        self.hub.heard(link, Heard::Eof);
+        (0..opens).for_each(|_| self.tally.count("lost while it opens"));
+        self.tally.count("a link goes");
+        self.left("a link goes in a turn", Reason::LinkLost, running, |of| of.at == link);
+    }
+
+    pub(super) fn start(&mut self, at: LinkId) {
+        self.hub.heard(at, Heard::Opened(Peer::default()));
+        let program = self.hub.programs[&at].clone();
+        let agent = AGENTS.iter().position(|id| program == **id).expect("an agent");
+        self.children.push(Child { at, agent, asked: Vec::new(), given: 0 });
+    }
+
+    /// A process answers one request; which, is drawn.
+    pub(super) fn answer_child(&mut self) {
+        if self.children.is_empty() {
+            return;
+        }
+        let at = self.dice.below(self.children.len());
+        let child = &mut self.children[at];
+        if child.asked.is_empty() {
+            return;
+        }
+        let request = child.asked.remove(self.dice.below(child.asked.len()));
+        child.given += 1;
+        let (link, given) = (child.at, child.given);
+        let result = match method(&request) {
+            "session/new" => json!({ "sessionId": format!("new-{}-{given}", link.number()) }),
+            "session/prompt" => json!({ "stopReason": "end_turn" }),
+            _ => json!({}),
+        };
+        let fails = method(&request) != "session/prompt" && self.dice.once_in(10);
+        let answer = if fails {
+            json!({ "id": request["id"], "error": { "code": -32603, "message": "no" } })
+        } else {
+            json!({ "id": request["id"], "result": result })
+        };
+        self.tell(link, &answer);
+        self.settle();
+    }
+
+    pub(super) fn crash(&mut self) {
+        if let Some(at) = self.children.pop().map(|child| child.at) {
+            self.gone(at);
+            self.settle();
+        }
+    }
+
+    fn gone(&mut self, at: LinkId) {
+        for heard in [Heard::Eof, Heard::Exited(Exit::Code(1)), Heard::Group(Group::Gone)] {
+            self.hub.heard(at, heard);
+        }
+    }
+
+    /// Processes that were asked to leave do.
+    pub(super) fn bury(&mut self) {
+        let leaves = |child: &Child| self.hub.shut.contains(&child.at) || self.hub.closed.contains(&child.at);
+        let (gone, stay) = std::mem::take(&mut self.children).into_iter().partition(leaves);
+        self.children = stay;
+        let gone: Vec<Child> = gone;
+        for child in gone {
+            self.gone(child.at);
+        }
+    }
+
+    /// What the hub wrote. Whether it wrote anything.
+    pub(super) fn read(&mut self) -> bool {
+        let mut said = false;
+        for at in 0..self.links.len() {
+            for message in self.lines(self.links[at].at) {
+                said = true;
+                match method(&message) {
+                    "session/prompt" | "session/new" => self.links[at].asked.push(message),
+                    "" => self.links[at].answers.push(message),
+                    _ => {}
+                }
+            }
+        }
+        for at in 0..self.children.len() {
+            for message in self.lines(self.children[at].at) {
+                said = true;
+                self.asked_of_child(at, message);
+            }
+        }
+        said
+    }
+
+    fn lines(&mut self, at: LinkId) -> Vec<Value> {
+        self.hub.read(at).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    fn asked_of_child(&mut self, at: usize, message: Value) {
+        let (agent, name) = (self.children[at].agent, session_of(&message).to_owned());
+        match method(&message) {
+            "initialize" => {
+                let can = ["{\"loadSession\":true}", "{\"sessionCapabilities\":{\"resume\":{}}}"][agent];
+                let can: Value = serde_json::from_str(can).expect("JSON");
+                let result = json!({ "protocolVersion": 1, "agentCapabilities": can });
+                return self.tell(self.children[at].at, &json!({ "id": message["id"], "result": result }));
+            }
+            "session/load" | "session/resume" | "session/prompt" => {
+                assert_eq!(self.owner(agent, &name), None, "{name} is a link's: {message}");
+            }
+            _ => {}
+        }
+        if method(&message) == "session/prompt" {
+            let was_lost = self.lost.remove(&(agent, name));
+            self.tally.count(if was_lost { "goes on in a process" } else { "prompted at a process" });
+        }
+        if message["id"].is_u64() {
+            self.children[at].asked.push(message);
+        }
+    }
+}
+
+/// How a session stood before something was said.
+#[derive(Default)]
+struct Before {
+    /// A turn runs on it, or one that was given up.
+    works: bool,
+    /// A process has it open.
+    open: bool,
+    /// A process is asked to open it.
+    wanted: bool,
+    /// Prompts that wait for that, or for the end of a turn.
+    queued: usize,
+}
