@@ -465,6 +465,9 @@ pub(crate) struct DemoAgent {
     /// Know two sessions from before
     #[arg(long)]
     pub(crate) stored: bool,
+    /// Keep what is said in this folder, so that a later process can load the session
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
     /// Log in: what `agentline login` runs in a terminal
     #[arg(long, requires = "login", hide = true)]
     pub(crate) log_in: bool,

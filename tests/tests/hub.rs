@@ -10,4 +10,5 @@ mod hub {
     mod links;
     mod owners;
     mod processes;
+    mod rules;
 }

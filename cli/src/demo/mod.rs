@@ -3,6 +3,7 @@
 mod door;
 mod fault;
 mod guest;
+mod kept;
 mod player;
 pub(crate) mod runner;
 mod script;
@@ -23,12 +24,14 @@ use agentline_core::acp::session::{
     AgentAuth, AgentCapabilities, ConfigKind, ConfigOption, ConfigValue, Implementation, PromptCapabilities,
     SessionCapabilities, SessionMode, SessionModes, SessionSetup, SessionState, SystemPromptSupport,
 };
+use agentline_core::acp::update::Speaker;
 use agentline_core::acp::{Agent, ContentBlock, Json, SessionId};
 use agentline_core::rpc::{RpcError, code};
 use serde_json::json;
 
 use crate::args::DemoAgent;
 use door::Door;
+use kept::Kept;
 use player::{Note, Player};
 use script::{Script, Step};
 
@@ -43,14 +46,17 @@ pub(crate) fn serve(args: &DemoAgent) -> Result<ExitCode, Problem> {
         return door::log_in(door);
     }
     let door = args.login.clone().map(Door::new);
-    let config = config(door.as_ref(), args.stored);
+    let kept = args.keep.as_deref().map(Kept::new).transpose().map_err(internal)?;
+    let config = config(door.as_ref(), args.stored, kept.is_some());
     let mut driver = Driver::<Agent>::with_given(config, [Given::stdio()]).map_err(internal)?;
     crate::signals::on_each(driver.handle(), |agent, _| {
         let _ = agent.command(Command::Shutdown);
     })
     .map_err(internal)?;
     let agent = driver.handle();
-    let mut demo = Demo { agent, script, door, sessions: 0, setup: None, turns: BTreeMap::new(), played: 0 };
+    let sessions = kept.as_ref().map_or(0, Kept::newest);
+    let (turns, setup, played) = (BTreeMap::new(), None, 0);
+    let mut demo = Demo { agent, script, door, kept, sessions, setup, turns, played };
     for event in driver.by_ref() {
         demo.on(event);
     }
@@ -62,6 +68,8 @@ struct Demo {
     script: Script,
     /// The login that it wants.
     door: Option<Door>,
+    /// Where its sessions outlive it.
+    kept: Option<Kept>,
     sessions: u32,
     /// What the newest session came with.
     setup: Option<SessionSetup>,
@@ -111,8 +119,10 @@ impl Demo {
                 self.setup = Some(setup);
                 self.sessions += 1;
                 let session = SessionId::from(&*format!("demo-{}", self.sessions));
+                self.kept.iter().for_each(|kept| kept.begin(&session));
                 Ok(Reply::SessionOpened { session, state: state("small") })
             }
+            Wanted::LoadSession(session, setup) => self.load(session, setup),
             Wanted::SetMode(_, mode) if MODES.contains(&&*mode) => Ok(Reply::Done),
             Wanted::SetMode(_, mode) => Err(wrong(format!("no mode {mode}"))),
             Wanted::SetOption(_, option, ConfigValue::Id(model))
@@ -133,10 +143,9 @@ impl Demo {
                 serde_json::from_str(STORED[usize::from(cursor.is_some())]).unwrap_or_default(),
             )),
             Wanted::DeleteSession(_) => Ok(Reply::Done),
-            Wanted::LoadSession(..)
-            | Wanted::ResumeSession(..)
-            | Wanted::CloseSession(_)
-            | Wanted::Extension(..) => Err(wrong("the demo agent does not do that".into())),
+            Wanted::ResumeSession(..) | Wanted::CloseSession(_) | Wanted::Extension(..) => {
+                Err(wrong("the demo agent does not do that".into()))
+            }
         };
         let command = match reply {
             Ok(reply) => Command::Reply { request, reply },
@@ -144,6 +153,19 @@ impl Demo {
         };
         // Refused only when the client is gone.
         let _ = self.agent.command(command);
+    }
+
+    /// Tells what was said in a session before.
+    fn load(&mut self, session: SessionId, setup: SessionSetup) -> Result<Reply, RpcError> {
+        let said = self.kept.as_ref().and_then(|kept| kept.read(&session));
+        let said = said.ok_or_else(|| RpcError::new(code::NOT_FOUND, format!("no session {session}")))?;
+        self.setup = Some(setup);
+        for (speaker, text) in said {
+            let session = session.clone();
+            // Refused only when the client is gone.
+            let _ = self.agent.command(Command::Tell { session, speaker, text, message: None });
+        }
+        Ok(Reply::SessionOpened { session, state: state("small") })
     }
 
     /// Wakes whoever waits for room, and forgets the turns that are over: nobody takes their notes.
@@ -159,15 +181,18 @@ impl Demo {
             ("where", Some(setup)) => vec![Step::Say(about(setup))],
             (prompt, _) => self.script.steps(prompt),
         };
+        let kept = self.kept.clone();
+        kept.iter().for_each(|kept| kept.add(&session, Speaker::User, &text(&prompt)));
         let (notes, inbox) = channel();
         let cwd = self.setup.as_ref().map(|setup| setup.cwd.clone()).unwrap_or_default();
-        let player = Player { agent: self.agent.clone(), turn, session, cwd, tag, notes: inbox, tools: 0 };
+        let player =
+            Player { agent: self.agent.clone(), turn, session, cwd, tag, notes: inbox, tools: 0, kept };
         self.turns.insert(turn, (tag, notes));
         thread::spawn(move || player.play(&steps));
     }
 }
 
-fn config(door: Option<&Door>, stored: bool) -> Config {
+fn config(door: Option<&Door>, stored: bool, loads: bool) -> Config {
     let prompt_capabilities = PromptCapabilities { image: true, audio: false, embedded_context: true };
     Config {
         info: Some(Implementation {
@@ -176,6 +201,7 @@ fn config(door: Option<&Door>, stored: bool) -> Config {
             version: env!("CARGO_PKG_VERSION").into(),
         }),
         capabilities: AgentCapabilities {
+            load_session: loads,
             prompt_capabilities,
             session_capabilities: SessionCapabilities {
                 list: stored,

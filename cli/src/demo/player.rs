@@ -18,6 +18,7 @@ use agentline_core::rpc::{RpcError, code};
 use agentline_core::{Refused, Tag};
 use serde_json::json;
 
+use super::kept::Kept;
 use super::script::{Step, Tool};
 
 /// What a turn is told from outside.
@@ -44,6 +45,8 @@ pub(super) struct Player {
     pub(super) notes: Receiver<Note>,
     /// How many tools it used.
     pub(super) tools: u32,
+    /// Where what it says is kept.
+    pub(super) kept: Option<Kept>,
 }
 
 /// Why the steps do not go on.
@@ -136,6 +139,7 @@ impl Player {
     }
 
     pub(super) fn say(&self, speaker: Speaker, text: &str) -> Result<(), Break> {
+        self.kept.iter().for_each(|kept| kept.add(&self.session, speaker, text));
         self.tell(|turn| Command::Say { turn, speaker, text: text.into() })
     }
 

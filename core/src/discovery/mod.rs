@@ -96,7 +96,7 @@ pub enum Step {
 /// Numbers that bound discovery.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// Agents that a hub takes. 11, by BotBus's help page.
+    /// Agents that BotBus takes. 11, by its help page. Our hub takes all.
     pub agents: usize,
     /// Characters of a display name. 40: where BotBus cuts it (清单).
     pub name: usize,

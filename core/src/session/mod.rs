@@ -15,6 +15,7 @@
 //! [`Question::Words`], which the next prompt answers. A source that is gone has ended its turns before.
 
 mod acp;
+pub mod galley;
 mod reverse;
 
 pub use self::acp::Source;

@@ -109,8 +109,7 @@ impl<'d> Port<'d> {
 
     fn step(&mut self) {
         match self.dice.below(32) {
-            // Somebody with more than may be shown.
-            0 if self.dice.once_in(30) => (0..60).for_each(|_| self.announce()),
+            0 if self.dice.once_in(30) => self.announce_all(),
             0..=8 => self.announce(),
             9..=11 => self.turn(),
             12 | 13 => self.update(),

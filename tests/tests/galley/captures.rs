@@ -24,14 +24,14 @@ const EVENTS_ONLY: [&str; 18] = [
 ];
 
 #[derive(Debug, Deserialize)]
-struct Line {
-    t: u64,
-    dir: String,
-    line: String,
+pub(super) struct Line {
+    pub(super) t: u64,
+    pub(super) dir: String,
+    pub(super) line: String,
 }
 
 /// Each capture by its name, in order.
-fn captures() -> Vec<(String, Vec<Line>)> {
+pub(super) fn captures() -> Vec<(String, Vec<Line>)> {
     let folder = std::fs::read_dir(fixture("galley")).expect("the captures");
     let mut paths: Vec<_> = folder.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "ndjson"));
@@ -47,7 +47,7 @@ fn captures() -> Vec<(String, Vec<Line>)> {
 }
 
 /// The bytes of a captured line, without its end.
-fn bytes(line: &str) -> Vec<u8> {
+pub(super) fn bytes(line: &str) -> Vec<u8> {
     match line.strip_prefix("hex:") {
         Some(hex) => {
             let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex");

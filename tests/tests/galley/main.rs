@@ -8,6 +8,7 @@ mod captures;
 mod cuts;
 mod desktop;
 mod model;
+mod source;
 mod worlds;
 
 use std::time::Duration;

@@ -33,38 +33,44 @@ fn serve<R: Runtime>(home: &Path, path: &Path, tell: &Sender<()>) {
     let state = home.join("state");
     config.stored = stored(&state);
     config.state = Some(state);
-    config.agents = vec![demo()];
+    config.agents = vec![demo("demo"), demo("keeper")];
     config.reverse = Some(Address(home.join("run/acp.sock")));
     R::run::<Hub>(config, Vec::new(), |event, say| match event {
         Event::Listening => tell.send(()).expect("somebody waits"),
-        Event::Errand(tag, errand) => say.push(Command::Done(tag, found(errand))),
+        Event::Errand(tag, errand) => say.push(Command::Done(tag, found(home, errand))),
         Event::Notify(_) | Event::Started(_) | Event::Noted(..) | Event::Ended(..) | Event::Closed(_) => {}
     });
 }
 
-fn demo() -> AgentSpec {
+/// `keeper` keeps its sessions, `demo` does not.
+fn demo(id: &str) -> AgentSpec {
     AgentSpec {
-        id: "demo".into(),
-        name: "Demo".into(),
+        id: id.into(),
+        name: id.to_uppercase(),
         origin: "manifest".into(),
         enabled: true,
         default: false,
-        launch: Some("demo".into()),
+        launch: Some(id.into()),
         initialize: None,
     }
 }
 
-fn found(errand: Errand) -> Found {
+fn found(home: &Path, errand: Errand) -> Found {
     match errand {
         Errand::Folder(path) => Found::Folder(PathBuf::from(path).is_dir()),
-        Errand::Discover => Found::Agents(vec![demo()], Vec::new()),
-        Errand::Launch { .. } => Found::Launch(Ok(Box::new(SpawnSpec {
-            program: agentline().into(),
-            args: vec!["demo-agent".into()],
-            cwd: "/".into(),
-            env: Vec::new(),
-            stderr: Stderr::Pipe,
-        }))),
+        Errand::Discover => Found::Agents(vec![demo("demo"), demo("keeper")], Vec::new()),
+        Errand::Launch { agent, .. } => {
+            let keep = ["--keep".into(), home.join("kept").into()];
+            let args =
+                ["demo-agent".into()].into_iter().chain(keep.into_iter().filter(|_| *agent == *"keeper"));
+            Found::Launch(Ok(Box::new(SpawnSpec {
+                program: agentline().into(),
+                args: args.collect(),
+                cwd: "/".into(),
+                env: Vec::new(),
+                stderr: Stderr::Pipe,
+            })))
+        }
         Errand::Enable { .. } => Found::Enabled(Ok(false)),
         Errand::Who(_) => Found::Who(Caller::default()),
     }

@@ -60,6 +60,44 @@ fn a_day<R: Runtime>() {
     });
 }
 
+#[test]
+fn a_session_goes_on_after_the_hub_and_after_a_crash_on_smol() {
+    goes_on::<Smol>();
+}
+
+#[test]
+fn a_session_goes_on_after_the_hub_and_after_a_crash_on_threads() {
+    goes_on::<Blocking>();
+}
+
+fn goes_on<R: Runtime>() {
+    let home = TempDir::with_prefix("al").unwrap();
+    let path = home.path().join("run/control.sock");
+    let all = || {
+        let show = SessionShow { session_id: "s1".into(), ..SessionShow::default() };
+        let said = call(&path, &show).unwrap();
+        said.into_iter().map(|message| message.content).collect::<Vec<_>>()
+    };
+    hub::<R>(home.path(), || {
+        let new = SessionNew { agent: Some("keeper".into()), ..new("good morning", home.path()) };
+        call(&path, &new).unwrap();
+        assert_eq!(wait(&path, "s1"), (WaitedFor::Completed, None));
+    });
+    hub::<R>(home.path(), || {
+        // Nobody has it open: it is read from the agent.
+        assert_eq!(all(), ["good morning", "good morning"]);
+        call(&path, &send("good day")).unwrap();
+        assert_eq!(wait(&path, "s1"), (WaitedFor::Completed, None));
+        call(&path, &send("crash 3")).unwrap();
+        assert_eq!(wait(&path, "s1"), (WaitedFor::Error, Some(Reason::AgentExited)));
+        let row = call(&path, &SessionsList::default()).unwrap().remove(0);
+        assert!(row.retryable && row.controllable && !row.live);
+        call(&path, &send("good evening")).unwrap();
+        assert_eq!(wait(&path, "s1"), (WaitedFor::Completed, None));
+        assert_eq!(all().last().map(String::as_str), Some("good evening"));
+    });
+}
+
 /// The first answer counts, and everybody is told.
 fn approve(path: &Path, mut approvals: Lines) {
     let mut next = |wanted: &str| loop {

@@ -92,7 +92,7 @@ impl Book {
 mod tests {
     use super::*;
     use crate::acp::ContentBlock;
-    use crate::hub::book::{Do, Fact, Prompt};
+    use crate::hub::book::{Do, Fact, Prompt, SourceId};
     use crate::machine::Time;
 
     const SINCE: Duration = Duration::from_secs(1_800_000_000);
@@ -157,6 +157,44 @@ mod tests {
         let told = std::iter::from_fn(|| book.poll());
         let gone = told.filter(|what| matches!(what, Do::Tell(Some(Sid(1 | 4)), Fact::Changed))).count();
         assert_eq!(gone, 2);
+    }
+
+    #[test]
+    fn those_that_are_in_use_are_kept_whatever_their_number_and_go_when_they_are_not() {
+        let mut book = Book::default();
+        let (link, can) = (SourceId(7), Can { prompt: true, ..Can::default() });
+        let home = || Home { agent: "one".into(), cwd: "/w".into() };
+        for number in 0..1000 {
+            let name: Name = (*format!("n{number}")).into();
+            let sid = book.add_named(at(number), home(), name.clone());
+            assert!(book.announce(at(number), sid, link, name, can));
+            while book.poll().is_some() {}
+        }
+        assert_eq!(book.of("one").len(), 1000);
+        book.down(at(1000), link, &Stand::default());
+        book.add(at(1001), home());
+        let left: Vec<Sid> = book.of("one").collect();
+        assert_eq!((left.len(), left.first(), left.last()), (RECORDS, Some(&Sid(802)), Some(&Sid(1001))));
+        assert!(book.sessions().map(|(sid, _)| sid).eq(left));
+    }
+
+    #[test]
+    fn what_was_stored_is_spared_at_first_and_longer_where_the_clock_is_far_ahead() {
+        let day = 24 * 3600;
+        for (ahead, spared) in [(0, 600), (8 * day, day)] {
+            let mut book = Book::default();
+            let home = || Home { agent: "one".into(), cwd: "/w".into() };
+            let mut old = Book::default();
+            for _ in 0..RECORDS {
+                let sid = old.add(at(0), home());
+                book.take_up(at(ahead), old.record(sid).expect("a record"), Vec::new());
+            }
+            let after = |seconds: u64| Now { mono: Time::from_micros(seconds * 1_000_000), ..at(ahead) };
+            book.add(after(spared - 1), home());
+            assert_eq!(book.sessions().count(), RECORDS + 1);
+            book.add(after(spared), home());
+            assert_eq!(book.sessions().count(), RECORDS, "{ahead}");
+        }
     }
 
     #[test]

@@ -343,6 +343,10 @@ impl Book {
         if let Some(reason) = stand.reason.filter(|_| is_lost) {
             (session.stand.reason, session.stand.error) = (Some(reason), stand.error.clone());
         }
+        if let Some(rows) = self.of.get_mut(&session.home.agent) {
+            // It may go from here on, where there are too many.
+            rows.enough = 0;
+        }
         if let Some(stuck) = session.stuck.take_if(|stuck| stuck.source == source) {
             stuck.due.map(|at| self.clocks.remove(&(at, sid)));
         }

@@ -118,6 +118,20 @@ impl Port<'_> {
         let lost = self.lost.iter().find(|(of, _)| *of == agent).map(|(_, name)| name.clone());
         let lost = lost.filter(|_| self.dice.once_in(4));
         let name = again.or(lost).unwrap_or_else(|| self.name_of(agent));
+        self.announce_as(at, name);
+    }
+
+    /// Somebody has more than may be shown.
+    pub(super) fn announce_all(&mut self) {
+        let Some(at) = self.some_link() else { return };
+        let agent = self.links[at].agent;
+        for number in 0..super::NAMES[agent] {
+            self.announce_as(at, format!("{}-{number}", AGENTS[agent]));
+        }
+    }
+
+    fn announce_as(&mut self, at: usize, name: String) {
+        let agent = self.links[at].agent;
         let wait = self.links[at].is_opening() && !self.links[at].owns.contains(&name);
         let before = self.before(agent, &name);
         self.note(at, "_botbus/session", &json!({ "sessionId": name, "cwd": "/w", "title": "t" }));
