@@ -173,7 +173,8 @@ impl Transcript {
             self.bytes -= gone.map_or(0, |entry| entry.bytes());
         }
         if let Some(last) = self.entries.back_mut()
-            && last.text.len() > BYTES
+            && last.bytes() > BYTES
+            && last.text.len() > BYTES / 2
         {
             let from = last.text.ceil_char_boundary(last.text.len() - BYTES / 2);
             let kept = last.text.split_off(from);
