@@ -11,14 +11,15 @@
 //! One process for all sessions of an agent. It is never started again by itself; whoever is wanted while it leaves waits
 //! until it is gone, so that two of them never write one session's file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::api::{Reason, Status, Variables};
-use super::book::{Listing, Session, Sid, SourceId, Stand};
+use super::book::{Listing, Sid, SourceId, Stand};
 use super::config::{AgentSpec, Errand, Event};
 use super::links::is_link;
+use super::lives::Life;
 use super::machine::{Clock, Expects, Hub, Pending, Stage};
 use crate::acp::client;
 use crate::acp::session::Request as Placed;
@@ -26,10 +27,9 @@ use crate::acp::session::{
     Elicitation, SessionInfo, SessionList, SessionSetup, SessionState, Setting as Word,
 };
 use crate::closed::{Cause, Closed};
-use crate::control::Failure;
 use crate::machine::{Exit, Machine, Now, Open as Way, SpawnSpec, Time};
-use crate::rpc::{Json, code};
-use crate::session::{Can, Item, Name, Open, Setting, Source, Trouble, Up, Wish};
+use crate::rpc::code;
+use crate::session::{Can, Name, Open, Setting, Source, Trouble, Up, Wish};
 
 /// An agent, and its process.
 #[derive(Debug)]
@@ -45,9 +45,9 @@ pub(super) struct Agent {
     /// It did speak ACP once.
     verified: bool,
     /// Variables that a client named for it last: those of its next process.
-    env: Variables,
+    pub(super) env: Variables,
     /// Those of the process that there is.
-    runs_with: Variables,
+    pub(super) runs_with: Variables,
     /// Sessions that wait for it.
     wanted: BTreeSet<Sid>,
     started: Time,
@@ -79,57 +79,8 @@ pub(super) enum Run {
     Leaving(SourceId),
 }
 
-/// One life of an agent's process.
-#[derive(Debug)]
-pub(super) struct Life {
-    pub(super) agent: Arc<str>,
-    pub(super) names: BTreeMap<Name, Sid>,
-    /// What it offers, if it is a link and no process.
-    pub(super) link: Option<Can>,
-    /// What it said of sessions whose name is not known yet.
-    pub(super) early: Early,
-}
-
-/// News that came before the name of their session: bounded in number and in bytes.
-#[derive(Debug, Default)]
-pub(super) struct Early {
-    items: Vec<Item>,
-    bytes: usize,
-}
-
-impl Life {
-    pub(super) fn new(agent: Arc<str>, link: Option<Can>) -> Self {
-        Self { agent, names: BTreeMap::new(), link, early: Early::default() }
-    }
-}
-
-impl Early {
-    /// Keeps it. `false`: there is no room.
-    pub(super) fn keep(&mut self, item: &Item) -> bool {
-        let raw = item.raw.as_ref().map_or(0, |raw| raw.get().len());
-        let bytes = self.bytes + raw + Json::new(item).get().len();
-        let fits = self.items.len() < EARLY && bytes <= EARLY_BYTES;
-        if fits {
-            self.items.push(item.clone());
-            self.bytes = bytes;
-        }
-        fits
-    }
-
-    /// Whether something was said of that one.
-    pub(super) fn knows(&self, name: &Name) -> bool {
-        self.items.iter().any(|item| item.session == *name)
-    }
-}
-
 /// When an agent that is busy is looked at again.
 const SOON: Duration = Duration::from_secs(10);
-/// Variables of an agent, and bytes of their names and values.
-const VARIABLES: usize = 64;
-const VARIABLES_BYTES: usize = 128 << 10;
-/// News of a process that are kept until their session has a name, and the bytes of them.
-const EARLY: usize = 100;
-const EARLY_BYTES: usize = 256 << 10;
 /// Pages that are read of a list; one that is longer is not complete.
 const PAGES: usize = 5;
 
@@ -337,14 +288,6 @@ impl Hub {
         source.into_iter().for_each(|source| self.catch_up(now, source));
     }
 
-    /// One more name is known: what was said before is heard now. While others are being opened it may wait again.
-    pub(super) fn catch_up(&mut self, now: Now, source: SourceId) {
-        let early = self.lives.get_mut(&source).map(|life| std::mem::take(&mut life.early));
-        for item in early.map(|early| early.items).into_iter().flatten() {
-            self.item(now, source, &item);
-        }
-    }
-
     /// The agent would not open it.
     pub(super) fn refused_to_open(&mut self, now: Now, sid: Sid, trouble: &Trouble) {
         let stand = if trouble.code == code::AUTH_REQUIRED {
@@ -450,41 +393,6 @@ impl Hub {
         if stand.reason.is_some() {
             self.give_up(now, id, &broken_off(stand));
         }
-    }
-
-    /// A client names variables for an agent: those of before are forgotten. An idle process that has others leaves, so
-    /// that the next one has them. Whether it goes on with others until then.
-    ///
-    /// # Errors
-    ///
-    /// There are more than anybody names.
-    pub(super) fn equip(&mut self, now: Now, id: &Arc<str>, env: Variables) -> Result<bool, Failure> {
-        let bytes: usize = env.0.iter().map(|(name, value)| name.len() + value.expose().len()).sum();
-        if env.0.len() > VARIABLES || bytes > VARIABLES_BYTES {
-            return Err(Failure::invalid_args("an agent is given at most 64 variables, 128 KiB in all"));
-        }
-        let Some(agent) = self.agents.get_mut(id).filter(|_| !env.is_empty()) else { return Ok(false) };
-        agent.env = env;
-        let (differs, run) = (agent.env != agent.runs_with, agent.run);
-        match run {
-            Run::Up(source) if differs && self.may_leave(source) => {
-                self.dismiss(now, id, &Stand::default());
-                Ok(false)
-            }
-            Run::Launching | Run::Starting(_) | Run::Up(_) => Ok(differs),
-            Run::Down | Run::Leaving(_) => Ok(false),
-        }
-    }
-
-    /// Whether a process can be replaced without anybody losing anything.
-    fn may_leave(&self, source: SourceId) -> bool {
-        let keeps = |session: &Session| {
-            let can = session.can();
-            session.child() != Some(source) || (session.questions() == 0 && (can.load || can.resume))
-        };
-        !self.book.is_at_work(source)
-            && !self.opening.values().any(|of| *of == source)
-            && self.book.at(source).filter_map(|sid| self.book.get(sid)).all(keeps)
     }
 
     /// A process goes on with a turn that was given up, and has nothing else to do.

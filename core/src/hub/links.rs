@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
-use super::agents::{Life, broken_off, start_failed};
+use super::agents::{broken_off, start_failed};
 use super::api::{HubProblem, Reason, Status};
 use super::book::{Home, Session, Sid, SourceId, Stand};
+use super::lives::Life;
 use super::machine::{Expects, Hub, Stage};
 use crate::acp::session::SessionSetup;
 use crate::limits::Graces;

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::agents::{Agent, Life};
+use super::agents::Agent;
 use super::api::{Call, HubProblem, Reason, Status, Who};
 use super::book::{ApprovalId, Book, Do, Sid, SourceId, Stand, Taken};
 use super::config::{Command, Config, Errand, Event, Found, Stored};
 use super::links::{Links, is_link};
+use super::lives::Life;
 use super::shelf::{Shelf, take_up};
 use super::show;
 use super::watch::Watch;

@@ -111,10 +111,12 @@ mod config;
 mod desk;
 mod frames;
 mod links;
+mod lives;
 mod machine;
 mod shelf;
 mod show;
 mod tell;
+mod variables;
 mod watch;
 
 pub use self::config::{

@@ -33,7 +33,7 @@ struct Seen {
 
 impl Seen {
     fn new() -> Self {
-        let config = desktop::Config::new(Way::Spawn(Box::new(SpawnSpec::default())));
+        let config = desktop::Config::new(Way::Spawn(Box::<SpawnSpec>::default()));
         let mut desk = Desk::<Runner>::new(Config { desktop: config, session: "s1".into() });
         desk.heard(LinkId::FIRST, Heard::Opened(Peer::default()));
         Self {
