@@ -311,7 +311,7 @@ impl Runner {
             ..call(tool_name, &args_preview, args)
         };
         let why = Some(reason).filter(|reason| !reason.is_empty());
-        let ask = self.ask(Question::Permission { call, options, why }, Some(PATIENCE));
+        let ask = self.ask(Question::Permission { call, options, why, meta: None }, Some(PATIENCE));
         self.asks.insert(ask, approval_id);
     }
 
