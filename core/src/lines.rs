@@ -61,17 +61,9 @@ impl Lines {
         }
     }
 
-    /// Feeds a chunk and lends the lines that it ends.
+    /// Feeds a chunk and lends the lines that it ends. Where a stream has ended, a line end brings what is left of it.
     pub const fn feed<'a>(&'a mut self, chunk: &'a [u8]) -> Feed<'a> {
         Feed { lines: self, rest: chunk }
-    }
-
-    /// The stream has ended: what is left is a line without an end.
-    pub fn finish(&mut self) -> Option<Line<'_>> {
-        self.take_back();
-        self.skipping = false;
-        self.lent = true;
-        line(&self.carry, &mut self.begun)
     }
 
     /// Clears the carry after the line in it was lent out.
@@ -284,7 +276,7 @@ mod tests {
             }
             from = to;
         }
-        seen.extend(lines.finish().map(|line| format!("end {line:?}")));
+        seen.extend(lines.feed(b"\n").next().map(|line| format!("end {line:?}")));
         seen
     }
 

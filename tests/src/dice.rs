@@ -73,6 +73,11 @@ impl<'a> Dice<'a> {
         (0..length).map(|_| *self.pick(&LETTERS)).collect()
     }
 
+    /// A word that nobody may see, and that occurs nowhere else.
+    pub fn secret(&mut self) -> String {
+        (0..4).fold("hush-".to_owned(), |word, _| format!("{word}{:02x}", self.byte()))
+    }
+
     /// A pause: mostly none, at most 3.6 s, crowded at the short end.
     pub fn pause(&mut self) -> Duration {
         const STEP: Duration = Duration::from_millis(400);

@@ -55,6 +55,7 @@ pub struct Checked<M: Machine> {
     ended: bool,
     show: Option<fn(&M) -> String>,
     secrets: Option<Secrets<M>>,
+    steps: u32,
     audits: Vec<Box<dyn Audit<M>>>,
 }
 
@@ -64,6 +65,9 @@ struct Secrets<M: Machine> {
     show_command: fn(&M::Command) -> String,
     show_output: fn(&Output<M::Event>) -> String,
 }
+
+/// Steps of a run in which a machine is looked at for secrets; then every such number of steps.
+const OFTEN: u32 = 30;
 
 /// What was seen of one link.
 #[derive(Debug)]
@@ -95,6 +99,7 @@ impl<M: Machine> Checked<M> {
             ended: false,
             show: None,
             secrets: None,
+            steps: 0,
             audits: Vec::new(),
         };
         checked.settle();
@@ -111,8 +116,8 @@ impl<M: Machine> Checked<M> {
         self
     }
 
-    /// Looks for these words in all that the machine, its commands and its outputs show of themselves. Slow: for
-    /// short runs.
+    /// Looks for these words in all that the machine, its commands and its outputs show of themselves; in a long run
+    /// at the machine only now and then, and at its end.
     #[must_use]
     pub fn and_secrets(mut self, words: Vec<String>) -> Self
     where
@@ -163,7 +168,9 @@ impl<M: Machine> Checked<M> {
     /// The end of a step.
     fn settle(&mut self) {
         self.drain();
-        if let Some(secrets) = &self.secrets {
+        self.steps += 1;
+        let looks = self.steps < OFTEN || self.steps.is_multiple_of(OFTEN) || self.ended;
+        if let Some(secrets) = self.secrets.as_ref().filter(|_| looks) {
             secrets.must_not_be_in(&(secrets.show_machine)(&self.machine));
         }
         for audit in &mut self.audits {

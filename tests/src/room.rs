@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use agentline_core::acp::agent::{self, Reply, Requested, TurnKey, Wanted};
 use agentline_core::acp::session::{
-    AgentCapabilities, SessionCapabilities, SessionInfo, SessionList, SessionMode, SessionModes, SessionState,
+    AgentCapabilities, McpServer, McpStdio, Pair, SessionCapabilities, SessionInfo, SessionList, SessionMode,
+    SessionModes, SessionState,
 };
 use agentline_core::acp::update::{Speaker, ToolCall, ToolCallUpdate, Update};
 use agentline_core::acp::{
@@ -20,7 +21,7 @@ use agentline_core::conversation::{self, Choice, Finished, Policy, Setting};
 use agentline_core::reverse::acceptor::{self, Acceptor};
 use agentline_core::reverse::{self, Capabilities};
 use agentline_core::rpc::{RpcError, code};
-use agentline_core::{Address, Machine, Now, Open, SpawnSpec, Stderr, Tag};
+use agentline_core::{Address, Machine, Now, Open, Secret, SpawnSpec, Stderr, Tag};
 
 use crate::attach::{self, RECORD, TOKEN_FILE};
 use crate::dice::Dice;
@@ -64,7 +65,8 @@ impl<'d> Room<'d> {
     /// A conversation that begins. `open`: others can speak into it.
     #[must_use]
     pub fn new(dice: Dice<'d>, faults: Faults, policy: Policy, open: bool) -> Self {
-        Self::of(dice, faults, config(policy, open))
+        let secret = dice.clone().secret();
+        Self::of(dice, faults, config(policy, open, &secret), secret)
     }
 
     /// A conversation in a world with a hub in it, who hears its link.
@@ -75,6 +77,7 @@ impl<'d> Room<'d> {
         policy: Policy,
         hub: impl FnMut(Now, acceptor::Event, &mut Vec<acceptor::Command>) + 'static,
     ) -> (Self, Handle<Acceptor>) {
+        let secret = dice.clone().secret();
         let mut world = World::new(dice, faults);
         let (here, there) = world.stream();
         let capabilities = Capabilities { prompt: true, cancel: true, new_session: false };
@@ -85,25 +88,30 @@ impl<'d> Room<'d> {
         };
         let door = acceptor::Config { open: Some(Open::Given(0)), ..acceptor::Config::taken() };
         let machine = Checked::around(Acceptor::new(world.now(), door), Checks::default());
+        let machine = machine.and_secrets(vec![secret.clone()]);
         let hub = world.add_with_given(Node::new(machine, hub), there);
-        let config = Config { announce: Some(announce), ..config(policy, true) };
-        (Self::in_world(world, config, Some(here)), hub)
+        let config = Config { announce: Some(announce), ..config(policy, true, &secret) };
+        (Self::in_world(world, config, Some(here), secret), hub)
     }
 
-    fn of(dice: Dice<'d>, faults: Faults, config: Config) -> Self {
-        Self::in_world(World::new(dice, faults), config, None)
+    fn of(dice: Dice<'d>, faults: Faults, config: Config, secret: String) -> Self {
+        Self::in_world(World::new(dice, faults), config, None, secret)
     }
 
-    fn in_world(mut world: World<'d>, config: Config, given: Option<Stream>) -> Self {
-        world.program("agent", |now, _: &SpawnSpec| {
+    fn in_world(mut world: World<'d>, config: Config, given: Option<Stream>, secret: String) -> Self {
+        let words = vec![secret];
+        let theirs = words.clone();
+        world.program("agent", move |now, _: &SpawnSpec| {
             let mut script = Script::default();
             let machine = Checked::around(Agent::new(now, agent()), Checks::default());
+            let machine = machine.and_secrets(theirs.clone());
             Node::new(machine, move |_, event, say| script.hear(event, say))
                 .on_term(|| agent::Command::Shutdown)
         });
         let told = Rc::new(RefCell::new(Told::default()));
         let hears = Rc::clone(&told);
         let machine = Checked::around(Chat::new(world.now(), config), Checks::default());
+        let machine = machine.and_secrets(words);
         let node = Node::new(machine, move |_: Now, event, _: &mut Vec<Command>| {
             hears.borrow_mut().hear(event);
         });
@@ -126,9 +134,10 @@ impl<'d> Room<'d> {
     /// A conversation in that session, with that set in it, in a world where nothing goes wrong.
     #[must_use]
     pub fn opened(session: Choice, settings: Vec<Setting>) -> Self {
-        let mut config = config(Policy::Ask, true);
+        let secret = Dice::new(&[]).secret();
+        let mut config = config(Policy::Ask, true, &secret);
         (config.conversation.session, config.conversation.settings) = (session, settings);
-        let mut room = Self::of(Dice::new(&[]), Faults::NONE, config);
+        let mut room = Self::of(Dice::new(&[]), Faults::NONE, config, secret);
         room.settle();
         room
     }
@@ -566,10 +575,18 @@ impl Moves {
     }
 }
 
-fn config(policy: Policy, open: bool) -> Config {
-    let spec =
-        SpawnSpec { program: "agent".into(), stderr: Stderr::Pipe, cwd: "/p".into(), ..SpawnSpec::default() };
-    let setup = SessionSetup::in_directory("/p");
+fn config(policy: Policy, open: bool, secret: &str) -> Config {
+    let spec = SpawnSpec {
+        program: "agent".into(),
+        env: vec![("KEY".into(), Secret::new(secret.into()))],
+        stderr: Stderr::Pipe,
+        cwd: "/p".into(),
+        ..SpawnSpec::default()
+    };
+    let env = vec![Pair { name: "KEY".into(), value: Secret::new(secret.to_owned()) }];
+    let server = McpStdio { name: "m".into(), command: "/m".into(), args: Vec::new(), env };
+    let mcp_servers = vec![McpServer::Stdio(server)];
+    let setup = SessionSetup { mcp_servers, ..SessionSetup::in_directory("/p") };
     Config {
         conversation: conversation::Config {
             policy,

@@ -108,7 +108,7 @@ impl Talk {
         if self.stage != Stage::Talking {
             return;
         }
-        if let Some(line) = self.lines.finish() {
+        if let Some(line) = self.lines.feed(b"\n").next() {
             self.out.tell(Heard::Line(own(line)));
         }
         self.out.tell(Heard::Ended);

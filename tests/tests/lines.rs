@@ -24,15 +24,15 @@ fn a_feed_that_is_dropped_early_leaves_the_next_line_sound() {
     assert_eq!(lines.feed(b"first ").next(), None);
     assert_eq!(lines.feed(b"one\nrest").next(), Some(Line::Text("first one")));
     assert_eq!(lines.feed(b"second\n").next(), Some(Line::Text("second")));
-    assert_eq!(lines.finish(), None);
+    assert_eq!(lines.feed(b"\n").next(), None);
 }
 
 #[test]
 fn a_line_without_an_end_is_finished_once() {
     let mut lines = Lines::new(10);
     assert_eq!(lines.feed(b"last").next(), None);
-    assert_eq!(lines.finish(), Some(Line::Text("last")));
-    assert_eq!(lines.finish(), None);
+    assert_eq!(lines.feed(b"\n").next(), Some(Line::Text("last")));
+    assert_eq!(lines.feed(b"\n").next(), None);
     assert_eq!(lines.held(), 0);
 }
 

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::rig::{AGENTLINE, Bench, Running, done, text};
+use crate::rig::{AGENTLINE, Bench, Running, done, repeats, text};
 use crate::terminal::Terminal;
 
 /// A chat that others can speak into.
@@ -245,9 +245,7 @@ fn a_start_that_takes_too_long_is_ended_by_ctrl_c() {
 #[test]
 fn c1_the_last_words_are_always_there() {
     let bench = Bench::new();
-    // More of them: `AGENTLINE_TEST_RUNS=200 cargo test -p agentline-cli c1_`.
-    let runs = std::env::var("AGENTLINE_TEST_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(10);
-    for run in 0..runs {
+    for run in 0..repeats(10) {
         let mut chat = bench.agentline(&["chat", "--", AGENTLINE, "demo-agent", "--fault", "exit-early"]);
         let mut terminal = Terminal::sized(&mut chat, 120, 24);
         let (status, shown) = terminal.end();

@@ -11,7 +11,7 @@ use agentline_tests::driver_table::Witness;
 use rustix::process::Signal;
 
 use crate::chat::open;
-use crate::rig::{AGENTLINE, Bench, PATIENCE, Running, done, text};
+use crate::rig::{AGENTLINE, Bench, PATIENCE, Running, done, repeats, text};
 use crate::terminal::Terminal;
 
 /// `agentline` at the head of a session that has the terminal, as a shell starts it.
@@ -194,10 +194,10 @@ fn g9_what_another_user_could_change_is_refused_with_the_reason() {
 }
 
 /// Starts one run after the other and kills each at another moment of its start: first before it can have started
-/// anybody, at last when the agent runs. `AGENTLINE_G6_RUNS` says how many.
+/// anybody, at last when the agent runs.
 #[test]
 fn g6_killed_at_any_moment_of_the_start_nobody_is_left() {
-    let runs: u32 = std::env::var("AGENTLINE_G6_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(60);
+    let times = repeats(60);
     let bench = Bench::new();
     let mark = format!("G6={}", bench.path("").display());
     let (name, value) = mark.split_once('=').unwrap();
@@ -214,9 +214,9 @@ fn g6_killed_at_any_moment_of_the_start_nobody_is_left() {
         thread::yield_now();
     }
     let whole = began.elapsed();
-    for moment in 0..=runs {
+    for moment in 0..=times {
         let mut run = start();
-        let until = Instant::now() + whole * moment / runs;
+        let until = Instant::now() + whole * moment / times;
         while Instant::now() < until {
             std::hint::spin_loop();
         }

@@ -208,6 +208,12 @@ impl Running {
     }
 }
 
+/// How often a test repeats what goes wrong only now and then. `AGENTLINE_TEST_RUNS=200 cargo test -p agentline-cli c1_ g6_`
+/// repeats it more often.
+pub(crate) fn repeats(otherwise: u32) -> u32 {
+    std::env::var("AGENTLINE_TEST_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(otherwise)
+}
+
 /// Messages of an agent, one a line.
 pub(crate) fn messages(values: &[Value]) -> String {
     values.iter().map(|value| value.to_string() + "\n").collect()

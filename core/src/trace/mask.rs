@@ -252,14 +252,47 @@ pub(super) fn cut_off(start: &[u8]) -> &[u8] {
 
 /// A body of JSON with each secret replaced; one that is no JSON any more is hidden as a whole.
 pub(super) fn json(value: Box<RawValue>, replace: impl Fn(&[u8]) -> Cow<'_, [u8]>) -> Box<RawValue> {
-    match replace(value.get().as_bytes()) {
-        Cow::Borrowed(_) => value,
-        Cow::Owned(bytes) => String::from_utf8(bytes)
-            .ok()
-            .and_then(|text| RawValue::from_string(text).ok())
-            .or_else(|| to_raw_value(PLACEHOLDER).ok())
-            .unwrap_or_default(),
+    let texts = texts(value.get(), &replace);
+    let text = texts.as_deref().unwrap_or(value.get());
+    let whole = match replace(text.as_bytes()) {
+        Cow::Borrowed(_) => texts,
+        Cow::Owned(bytes) => Some(String::from_utf8(bytes).unwrap_or_default()),
+    };
+    let Some(text) = whole else { return value };
+    RawValue::from_string(text).or_else(|_| to_raw_value(PLACEHOLDER)).unwrap_or_default()
+}
+
+/// JSON with what is replaced in its texts, each as it reads: a line of a peer's is such a text, and has escapes of the
+/// peer's choice. `None`: nothing is replaced.
+fn texts(json: &str, replace: impl Fn(&[u8]) -> Cow<'_, [u8]>) -> Option<String> {
+    let (mut shown, mut copied, mut at) = (String::new(), 0, 0);
+    while let Some(token) = json.get(at..).and_then(token) {
+        let range = at + token.start..at + token.end;
+        at = range.end;
+        let token = json.get(range.clone()).unwrap_or_default();
+        if !token.contains('\\') {
+            continue;
+        }
+        let text: String = serde_json::from_str(token).unwrap_or_default();
+        if let Cow::Owned(hidden) = replace(text.as_bytes()) {
+            shown += json.get(copied..range.start).unwrap_or_default();
+            shown += &serde_json::to_string(&String::from_utf8_lossy(&hidden)).unwrap_or_default();
+            copied = range.end;
+        }
     }
+    (copied > 0).then(|| shown + json.get(copied..).unwrap_or_default())
+}
+
+/// Where the first text of some JSON stands, quotes included.
+fn token(json: &str) -> Option<Range<usize>> {
+    let start = json.find('"')?;
+    let mut escaped = false;
+    let length = json.get(start + 1..)?.bytes().position(|byte| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    })?;
+    Some(start..start + length + 2)
 }
 
 /// Placeholders without their numbers: what a replay compares, and what its machine is given for each secret.

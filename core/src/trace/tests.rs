@@ -376,6 +376,19 @@ fn a_secret_is_shown_nowhere_however_it_is_cut() {
     }
 }
 
+/// A line of a peer's with the peer's own escapes, as a value has it.
+#[test]
+fn g3_a_secret_in_a_line_in_a_value_is_found_however_it_is_spelled() {
+    let masks = Masks::new(&[b"sesame \"open\"".to_vec().into()]);
+    let line = r#"{"a":"x \u0073esa\u006de \u0022open\" y","b":"\\"}"#;
+    let value = serde_json::value::to_raw_value(&serde_json::json!({"line": line, "n": "\n"})).unwrap();
+    let hidden = mask::json(value.clone(), |bytes| masks.apply(bytes));
+    let shown = serde_json::json!({"line": r#"{"a":"x ‹secret 1› y","b":"\\"}"#, "n": "\n"});
+    assert_eq!(serde_json::from_str::<serde_json::Value>(hidden.get()).unwrap(), shown);
+    let nothing = Masks::new(&[b"other".to_vec().into()]);
+    assert_eq!(mask::json(value.clone(), |bytes| nothing.apply(bytes)).get(), value.get());
+}
+
 #[test]
 fn a_secret_that_the_end_cuts_off_is_shown_nowhere() {
     for last in [Heard::Eof, Heard::Exited(Exit::Code(1))] {

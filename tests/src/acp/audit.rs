@@ -321,7 +321,7 @@ impl Wire {
             }
             Input::Link(LinkId::FIRST, Heard::Eof) => {
                 let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
-                if let Some(line) = lines.finish() {
+                if let Some(line) = lines.feed(b"\n").next() {
                     self.heard(line);
                 }
                 self.leaving = true;

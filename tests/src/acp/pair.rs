@@ -8,12 +8,13 @@ use std::time::Duration;
 use agentline_core::acp::agent::{self, Reply, TurnKey, Wanted};
 use agentline_core::acp::client::{self, Answer, Which};
 use agentline_core::acp::services::{ReadTextFile, ServiceRequest};
+use agentline_core::acp::session::{McpServer, McpStdio, Pair};
 use agentline_core::acp::update::{Speaker, ToolCall, ToolCallUpdate, Update};
 use agentline_core::acp::{
     ContentBlock, Json, OptionKind, PermissionOption, PermissionOutcome, SessionId, SessionSetup, StopReason,
 };
 use agentline_core::rpc::{RpcError, code};
-use agentline_core::{Machine, Now, Open, SpawnSpec, Stderr, Tag, Time};
+use agentline_core::{Machine, Now, Open, Secret, SpawnSpec, Stderr, Tag, Time};
 
 use super::{AgentAudit, ClientAudit};
 use crate::dice::Dice;
@@ -41,7 +42,10 @@ pub struct Tally {
 /// An invariant does not hold.
 pub fn faulty(data: &[u8]) -> Tally {
     let mut dice = Dice::new(data);
-    let habits = Habits::roll(&mut dice, false);
+    let mut habits = Habits::roll(&mut dice, false);
+    // It costs time to look for it.
+    let looks = data.first().is_none_or(|byte| byte.is_multiple_of(16));
+    habits.client.secret = looks.then(|| dice.clone().secret());
     // Where everything goes wrong at once, little happens.
     let faults = Faults {
         late: dice.once_in(2),
@@ -102,15 +106,18 @@ fn run(dice: Dice<'_>, faults: Faults, habits: Habits) -> Run {
     let log = Rc::new(RefCell::new(Log::default()));
     let mut world = World::new(dice, faults);
     let agent_log = log.clone();
+    let secrets: Vec<String> = client.secret.iter().cloned().collect();
+    let words = secrets.clone();
     world.program("agent", move |now, _: &SpawnSpec| {
         let mut app =
             AgentApp { habits: agent.clone(), turns: BTreeMap::new(), next: 0, log: agent_log.clone() };
         let machine = Checked::new(now, (Checks::default(), agent::Config::on_stdio()));
+        let machine = machine.and_secrets(words.clone());
         let hear = move |_: Now, event, say: &mut Vec<agent::Command>| app.hear(event, say);
         Node::new(machine.and(AgentAudit::default()), hear).on_term(|| agent::Command::Shutdown)
     });
     let mut app = ClientApp { prompts: vec![0; client.sessions], open: 0, habits: client, log: log.clone() };
-    let machine = Checked::new(world.now(), (Checks::default(), app.config()));
+    let machine = Checked::new(world.now(), (Checks::default(), app.config())).and_secrets(secrets);
     let hear = move |_: Now, event, say: &mut Vec<client::Command>| app.hear(&event, say);
     let node = world.add(Node::new(machine.and(ClientAudit::default()), hear));
     if let Some(span) = leave_after {
@@ -143,6 +150,8 @@ struct ClientHabits {
     policy: Policy,
     silence: Option<Duration>,
     raw: bool,
+    /// Is handed on to the agent and its servers, and shown to nobody.
+    secret: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -214,6 +223,7 @@ impl Habits {
                 policy: *dice.pick(&POLICIES[..POLICIES.len() - sane]),
                 silence: dice.once_in(4).then(|| Duration::from_secs(30)),
                 raw: dice.once_in(8),
+                secret: None,
             },
             agent: AgentHabits {
                 steps,
@@ -237,7 +247,9 @@ struct ClientApp {
 
 impl ClientApp {
     fn config(&self) -> client::Config {
-        let spec = SpawnSpec { program: "agent".into(), stderr: Stderr::Pipe, ..SpawnSpec::default() };
+        let secret = self.habits.secret.iter();
+        let env = secret.map(|secret| ("KEY".into(), Secret::new(secret.into()))).collect();
+        let spec = SpawnSpec { program: "agent".into(), env, stderr: Stderr::Pipe, ..SpawnSpec::default() };
         let mut config = client::Config::new(Open::spawn(spec));
         config.capabilities.fs.read_text_file = true;
         config.timeouts.silence = self.habits.silence;
@@ -245,15 +257,25 @@ impl ClientApp {
         config
     }
 
+    fn setup(&self) -> SessionSetup {
+        let server = |secret: &String| {
+            let env = vec![Pair { name: "KEY".into(), value: Secret::new(secret.clone()) }];
+            McpServer::Stdio(McpStdio { name: "m".into(), command: "/m".into(), args: Vec::new(), env })
+        };
+        let mcp_servers = self.habits.secret.iter().map(server).collect();
+        SessionSetup { mcp_servers, ..SessionSetup::in_directory("/w") }
+    }
+
     fn hear(&mut self, event: &client::Event, say: &mut Vec<client::Command>) {
         use client::Event as E;
         match event {
             E::Ready(_) => {
                 self.open = self.habits.sessions;
+                let setup = self.setup();
                 say.extend((0..self.open).map(|n| client::Command::OpenSession {
                     tag: Tag(u64::try_from(n).unwrap_or(0)),
                     which: Which::New,
-                    setup: SessionSetup::in_directory("/w"),
+                    setup: setup.clone(),
                 }));
             }
             E::Answered(_, answer) => {

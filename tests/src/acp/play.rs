@@ -20,6 +20,9 @@ use agentline_core::{
 use super::rig::{CLIENT_OFFERS, OFFERS};
 use crate::dice::Dice;
 
+/// What a peer says now and then, for those who put something else there.
+pub const MARK: &str = "sesame";
+
 /// A role of the channel: how it begins, what its peer may write, and what its application may ask.
 #[derive(Debug)]
 pub struct Role<C> {
@@ -373,7 +376,11 @@ fn fill(dice: &mut Dice<'_>, lines: &[&str]) -> String {
         ["0", "1", "2", "3", "\"a\"", "null", "4", "\"1\"", "\"\\u00e9\"", "9007199254740993"];
     let mut line = (*dice.pick(lines)).to_owned();
     let session = format!("\"{}\"", session(dice).as_str());
-    let text = Json::new(&dice.text(12)).get().to_owned();
+    let mut text = dice.text(12);
+    if text.len() % 4 == 3 {
+        text += MARK;
+    }
+    let text = Json::new(&text).get().to_owned();
     for (blank, filling) in [
         ("NUM", dice.below(9).to_string()),
         ("ANY", (*dice.pick(&IDS)).to_owned()),

@@ -49,6 +49,6 @@ fn text_in_one_pass_is_text_by_way_of_the_envelope() {
 #[test]
 fn whatever_was_recorded_replays_without_a_difference() {
     for seed in 0..400 {
-        cases::trace(&dice::noise(seed, 400));
+        cases::trace(&dice::noise(seed, 399 + seed as usize % 2));
     }
 }

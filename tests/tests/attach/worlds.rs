@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use agentline_core::Now;
 use agentline_core::attach::caller;
 use agentline_core::attach::client;
-use agentline_core::attach::{Answer, Caller, Failure, Stop, Turn};
+use agentline_core::attach::{Answer, Caller, Failure, Stop, Target, Turn};
+use agentline_core::{Now, Secret};
 use agentline_tests::{Checked, Checks, Dice, Faults, Handle, Node, World, dice};
 use quickcheck::quickcheck;
 
@@ -28,8 +28,10 @@ struct Told {
 type Log = Rc<RefCell<Told>>;
 
 /// A session whose turns take no time, or run until they are cancelled.
-fn session(world: &mut World<'_>, endless: bool) -> Handle<Server> {
-    let machine = Checked::around(Server::new(Now::default(), config()), Checks::default());
+fn session(world: &mut World<'_>, endless: bool, token: &str) -> Handle<Server> {
+    let config = Config { token: Secret::new(token.to_owned()), ..config() };
+    let machine = Checked::around(Server::new(Now::default(), config), Checks::default());
+    let machine = machine.and_secrets(vec![token.to_owned()]);
     let handle = world.add(Node::new(machine, move |_, event, commands| match event {
         Event::PromptReceived { prompt, text } => {
             commands.extend([Command::Injected(prompt, Injection::Queued), Command::TurnStarted]);
@@ -45,10 +47,12 @@ fn session(world: &mut World<'_>, endless: bool) -> Handle<Server> {
 }
 
 /// A caller that says one thing and leaves; an impatient one cancels it.
-fn caller(world: &mut World<'_>, text: &str, impatient: bool) -> (Handle<Caller>, Log) {
+fn caller(world: &mut World<'_>, text: &str, impatient: bool, token: &str) -> (Handle<Caller>, Log) {
     let (log, text) = (Log::default(), text.to_owned());
     let told = Rc::clone(&log);
-    let machine = Checked::around(Caller::new(world.now(), target()), Checks::default());
+    let target = Target { token: Secret::new(token.to_owned()), ..target() };
+    let machine = Checked::around(Caller::new(world.now(), target), Checks::default());
+    let machine = machine.and_secrets(vec![token.to_owned()]);
     let handle = world.add(Node::new(machine, move |_, event, commands| {
         let mut told = told.borrow_mut();
         match event {
@@ -75,9 +79,9 @@ fn caller(world: &mut World<'_>, text: &str, impatient: bool) -> (Handle<Caller>
 #[test]
 fn each_caller_gets_the_answer_to_its_own_words_and_nobody_waits() {
     let mut world = World::new(Dice::new(&[]), Faults::NONE);
-    session(&mut world, false);
+    session(&mut world, false, TOKEN);
     // As many as the backlog holds.
-    let callers: Vec<_> = (0..4).map(|n| caller(&mut world, &format!("words {n}"), false)).collect();
+    let callers: Vec<_> = (0..4).map(|n| caller(&mut world, &format!("words {n}"), false, TOKEN)).collect();
     world.run_until(Time::from_micros(1));
     for (n, (handle, log)) in callers.iter().enumerate() {
         assert!(world.is_over(*handle), "within no time");
@@ -89,22 +93,23 @@ fn each_caller_gets_the_answer_to_its_own_words_and_nobody_waits() {
 #[test]
 fn a_caller_cancels_its_own_endless_turn() {
     let mut world = World::new(Dice::new(&[]), Faults::NONE);
-    session(&mut world, true);
-    let (handle, log) = caller(&mut world, "count to infinity", true);
+    session(&mut world, true, TOKEN);
+    let (handle, log) = caller(&mut world, "count to infinity", true, TOKEN);
     world.run_until(Time::from_micros(1));
     assert!(world.is_over(handle));
     assert_eq!(log.borrow().answers, [Ok(Answer::Turn(Turn { stop: Stop::Cancelled, answer: None }))]);
     assert_eq!(log.borrow().cancels, 1);
 }
 
-/// Whatever goes wrong, each prompt has one end, and everybody comes home.
+/// Whatever goes wrong, each prompt has one end, everybody comes home, and nobody shows the token.
 fn faulty(data: &[u8]) {
     let mut dice = Dice::new(data);
+    let token = dice.clone().secret();
     let (endless, impatient) = (dice.once_in(2), dice.below(CALLERS + 1));
     let mut world = World::new(dice, Faults { jump: false, ..Faults::ALL });
-    let server = session(&mut world, endless);
+    let server = session(&mut world, endless, &token);
     let callers: Vec<_> =
-        (0..CALLERS).map(|n| caller(&mut world, &format!("words {n}"), n < impatient)).collect();
+        (0..CALLERS).map(|n| caller(&mut world, &format!("words {n}"), n < impatient, &token)).collect();
     world.run();
     assert!(world.is_over(server));
     for (handle, log) in &callers {

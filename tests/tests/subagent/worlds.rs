@@ -8,7 +8,7 @@ use agentline_core::acp::{ContentBlock, SessionSetup, client};
 use agentline_core::conversation;
 use agentline_core::host::{self, Files, Terminals};
 use agentline_core::subagent::{Allow, Command, Config, Event, Outcome, Policy};
-use agentline_core::{Open, SpawnSpec, Stderr};
+use agentline_core::{Open, Secret, SpawnSpec, Stderr};
 use agentline_tests::{Dice, Faults, Node, World, dice};
 
 use crate::rig::{PROGRAM, agent, file_done, puppet, watched};
@@ -56,7 +56,11 @@ fn in_a_faulty_world_every_run_settles_once_and_nobody_is_left_behind() {
     for seed in 0..20_000 {
         let bytes = dice::noise(seed, 300);
         let mut dice = Dice::new(&bytes);
-        let config = config(&mut dice);
+        let mut config = config(&mut dice);
+        let secrets = (seed % 20 == 0).then(|| dice.clone().secret());
+        if let (Some(secret), Open::Spawn(spec)) = (&secrets, &mut config.conversation.client.open) {
+            spec.env.push(("KEY".into(), Secret::new(secret.into())));
+        }
         let (cancel, dispose) =
             (dice.once_in(3).then(|| dice.pause()), dice.once_in(6).then(|| dice.pause()));
         let mut world = World::new(dice, Faults::ALL);
@@ -64,7 +68,8 @@ fn in_a_faulty_world_every_run_settles_once_and_nobody_is_left_behind() {
         world.program("puppet", puppet);
         let told = Rc::new(RefCell::new(None));
         let result = told.clone();
-        let node = Node::new(watched(world.now(), config), move |_, event, ask| {
+        let run = watched(world.now(), config).and_secrets(secrets.into_iter().collect());
+        let node = Node::new(run, move |_, event, ask| {
             ask.extend(file_done(&event));
             if let Event::Finished(finished) = event {
                 *result.borrow_mut() = Some(finished.outcome);
