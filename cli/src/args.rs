@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use clap_complete::ArgValueCandidates;
 
 use crate::completions;
@@ -150,6 +150,12 @@ pub(crate) struct Run {
     /// Print the last message of the answer only, when it is there
     #[arg(long)]
     pub(crate) last: bool,
+    /// The last message must be JSON that fits this JSON Schema; it alone is printed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Option<PathBuf>,
+    /// With --schema: how often the agent is asked again, with the reason
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u32).range(0..=20))]
+    pub(crate) schema_tries: u32,
     /// Read the task from a file
     #[arg(long, value_name = "FILE")]
     pub(crate) prompt_file: Option<PathBuf>,
@@ -200,6 +206,16 @@ pub(crate) enum Runtime {
 /// Who answers what the agent asks.
 #[derive(Debug, Args)]
 pub(crate) struct Consent {
+    #[command(flatten)]
+    pub(crate) permits: Permits,
+    /// Fill in the agent's forms from a JSON object, field to value [default: ask on a terminal, else decline]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) answers: Option<PathBuf>,
+}
+
+/// What decides about permissions.
+#[derive(Debug, Args)]
+pub(crate) struct Permits {
     /// Who answers permission requests [default: ask on a terminal, else reject]
     #[arg(short, long, value_enum, value_name = "WHO")]
     pub(crate) permission: Option<Permission>,
@@ -216,9 +232,6 @@ pub(crate) struct Consent {
     /// Reject calls of a kind, as in execute:rm; comes before --ask
     #[arg(long, value_name = "KIND[:PATTERN]", value_delimiter = ',')]
     pub(crate) reject: Vec<String>,
-    /// Fill in the agent's forms from a JSON object, field to value [default: ask on a terminal, else decline]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) answers: Option<PathBuf>,
 }
 
 /// Which session, and what is set in it.
@@ -254,6 +267,10 @@ pub(crate) struct Session {
     /// The same from a file
     #[arg(long, value_name = "FILE")]
     pub(crate) append_file: Vec<PathBuf>,
+    /// How often to ask again where the agent's model is overloaded or cannot be reached; never once a tool was called or a
+    /// word of the answer said [default: 0]
+    #[arg(long, value_name = "N", default_value_t, hide_default_value = true, value_parser = value_parser!(u32).range(0..=100))]
+    pub(crate) retry: u32,
     /// The most that the session may cost, in the agent's unit; then the turn is cancelled
     #[arg(long, value_name = "AMOUNT", value_parser = amount)]
     pub(crate) max_cost: Option<u64>,
@@ -404,7 +421,8 @@ pub(crate) struct AgentSet {
 }
 
 /// Starts the agent in an empty folder that is removed afterwards, shakes hands, and with --prompt runs one turn.
-/// It gets no MCP servers, and what it asks permission for is cancelled.
+/// It gets no MCP servers, and what it asks permission for is cancelled. What a run in this folder would permit is shown
+/// where there are rules: those of the project, and of these options.
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["id", "command"])))]
 #[command(after_help = "\
@@ -423,6 +441,8 @@ pub(crate) struct Check {
     /// Give it a task as well
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
+    #[command(flatten)]
+    pub(crate) permits: Permits,
     #[command(flatten)]
     pub(crate) environment: Environment,
     /// For the handshake: a slow start is not a broken agent
@@ -449,8 +469,8 @@ pub(crate) enum Lang {
 /// A scripted agent that speaks ACP on stdin and stdout. No model, no key.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Prompts: hello, ask, options, form, page, spend N, news, where, diff N, noisy, fail, refuse, slow N, flood N, crash N, hang; anything else is
-echoed.
+Prompts: hello, ask, options, form, page, spend N, json, overload N, news, where, diff N, noisy, fail, refuse, slow N, flood N, crash N,
+hang; anything else is echoed.
 Example: agentline run \"slow 3\" -- agentline demo-agent")]
 pub(crate) struct DemoAgent {
     /// What to play for which prompt: a JSON object, prompt word to list of steps
@@ -502,7 +522,7 @@ pub(crate) struct DemoRunner {
 impl Run {
     /// Whether what is piped in answers questions, and is no part of the prompt.
     pub(crate) fn stdin_answers(&self) -> bool {
-        self.consent.permission == Some(Permission::Ask)
+        self.consent.permits.permission == Some(Permission::Ask)
     }
 
     /// Whether stdin is the prompt, so that nobody can be asked there.

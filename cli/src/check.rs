@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use agentline_blocking::Driver;
 use agentline_core::acp::client::Timeouts;
 use agentline_core::check::{passed, plan};
 use agentline_core::discovery::{Environment, inherited};
+use agentline_core::rules::Rules;
 use agentline_core::subagent::env::{Scrubbed, scrub};
 use agentline_core::subagent::{Command, Event, Outcome, Run};
 use agentline_core::trace::Masks;
@@ -18,6 +20,7 @@ use agentline_core::{SpawnSpec, Stderr};
 
 use crate::agents::absolute;
 use crate::args::{Check, Format, Global};
+use crate::consent::{self, Row};
 use crate::failure::Advice;
 use crate::find;
 use crate::guard;
@@ -32,11 +35,13 @@ use crate::words::{Ended, Kind, Language, Odd, Phase, Problem, Verb};
 /// Checks it. Whatever keeps the agent from being used is a result, and so is a signal.
 pub(crate) fn run(args: &Check, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
     let variables = prompt::variables(&args.environment)?;
+    let rules = Rules { own: args.permits.rules()?, project: consent::of_project(Path::new("."))? };
+    let permissions = if rules.is_empty() { Vec::new() } else { args.permits.table(&rules) };
     if !global.quiet {
         variables.warn(notes);
     }
     let chosen = choose(args, variables);
-    let mut sheet = Sheet::new(global.format(), args.lang.into(), chosen.as_ref().ok(), notes);
+    let mut sheet = Sheet::new(global.format(), args.lang.into(), chosen.as_ref().ok(), permissions, notes);
     let done = chosen.and_then(|mut agent| {
         let inside = agent.id.clone().map_or_else(|| agent.spec.program.clone(), OsString::from);
         agent.spec.env.push((plan::INSIDE.into(), inside.into()));
@@ -62,6 +67,8 @@ fn drive(agent: SpawnSpec, args: &Check, sheet: &mut Sheet, notes: &Notes) -> io
         turn: Some(args.timeout),
         ..config.conversation.client.timeouts
     };
+    // What a run offers, since agents list other logins for who offers less.
+    config.conversation.client.capabilities = plan::capabilities();
     config.conversation.client.graces = plan::graces(LEAVE);
     let mut driver = Driver::<Run>::new(config)?;
     let mut end = Some(Command::Dispose);
@@ -149,7 +156,7 @@ fn choose(args: &Check, variables: Variables) -> Result<Agent, Problem> {
 struct Sheet<'a> {
     form: Form,
     notes: &'a Notes,
-    advice: Advice,
+    advice: Rc<Advice>,
     odd: Odd,
     /// Of the result, once that is printed.
     code: Option<u8>,
@@ -166,7 +173,13 @@ enum Form {
 }
 
 impl<'a> Sheet<'a> {
-    fn new(format: Format, language: Language, agent: Option<&Agent>, notes: &'a Notes) -> Self {
+    fn new(
+        format: Format,
+        language: Language,
+        agent: Option<&Agent>,
+        permissions: Vec<Row>,
+        notes: &'a Notes,
+    ) -> Self {
         let argv = |agent: &Agent| -> Vec<String> {
             let argv = std::iter::once(&agent.spec.program).chain(&agent.spec.args);
             argv.map(|word| agent.masks.text(&word.to_string_lossy()).into_owned()).collect()
@@ -175,17 +188,22 @@ impl<'a> Sheet<'a> {
             command: agent.map(argv),
             withheld: agent.map(|agent| agent.withheld.clone()).unwrap_or_default(),
             name: "the agent".into(),
+            permissions,
             ..Start::default()
         };
-        let advice = Advice {
+        let advice = Rc::new(Advice {
             start,
             verb: Verb::Check,
             masks: agent.map(|agent| Rc::clone(&agent.masks)).unwrap_or_default(),
             words: std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),
             ..Advice::default()
-        };
+        });
         let form = match format {
-            Format::Text => Form::Lines(Out::default(), Box::new(check::Lines::new(language))),
+            Format::Text => {
+                let (mut out, lines) = (Out::default(), check::Lines::new(language));
+                out.write(&lines.permits(&advice.start.permissions));
+                Form::Lines(out, Box::new(lines))
+            }
             Format::Json => Form::Objects {
                 json: Json::new(notes.clone(), true, &advice),
                 id: agent.and_then(|agent| agent.id.clone()),
@@ -207,7 +225,8 @@ impl<'a> Sheet<'a> {
             (event, Form::Lines(out, lines)) => out.write(&lines.told(&event)),
             (Event::Ready(ready), Form::Objects { json, id, first }) => {
                 let command = self.advice.start.command.as_deref().unwrap_or_default();
-                json.write(&line(&Line::check(id.as_deref(), command, &ready), std::mem::take(first)));
+                let rows = &self.advice.start.permissions;
+                json.write(&line(&Line::check(id.as_deref(), command, &ready, rows), std::mem::take(first)));
             }
             (Event::Noticed(notice), Form::Objects { json, first, .. }) => {
                 json.noticed(&notice, std::mem::take(first));

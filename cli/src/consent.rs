@@ -9,14 +9,14 @@ use agentline_core::rules::{self, Rule, Rules, Then};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::args::{Consent, Permission};
+use crate::args::{Consent, Permission, Permits};
 use crate::plan::{is_interactive, policy};
 use crate::prompt::{self, usage};
 use crate::words::Problem;
 use agentline_core::conversation::Policy;
 
 /// A rule as it is shown.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub(crate) struct Row {
     /// What follows.
     pub(crate) then: &'static str,
@@ -29,7 +29,15 @@ pub(crate) struct Row {
     pub(crate) project: bool,
 }
 
-impl Consent {
+impl Row {
+    /// Of which calls, and where it stands.
+    pub(crate) fn about(&self) -> String {
+        let only = if self.project { ", only if stricter" } else { "" };
+        format!("{} ({}{only})", self.calls, self.from)
+    }
+}
+
+impl Permits {
     /// The user's rules: those of the command line, the strictest first, and then those of the file.
     pub(crate) fn rules(&self) -> Result<Vec<Rule>, Problem> {
         let flags = [
@@ -55,16 +63,6 @@ impl Consent {
         Ok(own)
     }
 
-    /// Who answers forms and pages.
-    pub(crate) fn questions(&self) -> Result<Questions, Problem> {
-        Ok(match &self.answers {
-            Some(file) => Questions::Given(answers(file)?),
-            None if self.permission == Some(Permission::Hub) => Questions::Decline,
-            None if is_interactive() || self.permission == Some(Permission::Ask) => Questions::Ask,
-            None => Questions::Decline,
-        })
-    }
-
     /// What decides about permissions, in the order it is asked.
     pub(crate) fn table(&self, rules: &Rules) -> Vec<Row> {
         let row = |rule: &Rule, project| Row {
@@ -83,6 +81,18 @@ impl Consent {
         let last = Row { then, calls: "any other call".into(), from: from.into(), project: false };
         let own = rules.own.iter().map(|rule| row(rule, false));
         own.chain([last]).chain(rules.project.iter().map(|rule| row(rule, true))).collect()
+    }
+}
+
+impl Consent {
+    /// Who answers forms and pages.
+    pub(crate) fn questions(&self) -> Result<Questions, Problem> {
+        Ok(match &self.answers {
+            Some(file) => Questions::Given(answers(file)?),
+            None if self.permits.permission == Some(Permission::Hub) => Questions::Decline,
+            None if is_interactive() || self.permits.permission == Some(Permission::Ask) => Questions::Ask,
+            None => Questions::Decline,
+        })
     }
 }
 

@@ -4,11 +4,13 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 use std::rc::Rc;
 
+use agentline_core::problem::{Failed, RootCause};
 use agentline_core::subagent::env::is_marker;
-use agentline_core::subagent::{By, Decision, Finished, Verdict};
+use agentline_core::subagent::{By, Decision, Finished, Outcome, Verdict};
 use agentline_core::trace::Masks;
 
 use crate::output::{In, Paint, Start, plain, span};
+use crate::schema::Schema;
 use crate::words::{Ended, Kind, Phase, Problem, Subject, Verb, command_line, problem};
 
 /// A problem of a command that runs no agent.
@@ -34,6 +36,8 @@ pub(crate) struct Advice {
     pub(crate) verbose: bool,
     /// Of the answer, the last message is wanted, and no other.
     pub(crate) last: bool,
+    /// What the last message must be.
+    pub(crate) schema: Option<Rc<Schema>>,
     /// What nobody may be shown.
     pub(crate) masks: Rc<Masks>,
     /// Our own command line, after the program.
@@ -57,11 +61,37 @@ impl Advice {
     }
 
     /// The end of a run or a turn, with what is to be said about it.
-    pub(crate) fn ended(&self, finished: Finished) -> Ended {
-        let problem = finished.error.as_ref().map(|failed| self.improved(problem(failed, self.subject())));
+    pub(crate) fn ended(&self, mut finished: Finished) -> Ended {
+        let mut json = None;
+        if finished.outcome == Outcome::Completed && self.schema.is_some() {
+            // An agent that has gone before its answer was judged leaves it as it is.
+            let message = finished.messages().last().unwrap_or_default();
+            match self.judge(message, finished.output_truncated) {
+                Ok(value) => json = Some(value.to_owned()),
+                Err(why) => {
+                    finished.outcome = Outcome::Error;
+                    finished.error = Some(Failed::new(Phase::Prompt, RootCause::Unwanted { why }));
+                }
+            }
+        }
+        let problem = finished.error.as_ref().map(|failed| self.failed(failed));
         let refused = |asked: &Decision| asked.by == By::Policy && asked.decision != Verdict::Allowed;
         let unasked = self.by_default && finished.permissions.iter().any(refused);
-        Ended { finished, problem, unasked }
+        Ended { finished, problem, unasked, json }
+    }
+
+    /// The last message as what it must be, or what is wrong with it.
+    pub(crate) fn judge<'a>(&self, message: &'a str, truncated: bool) -> Result<&'a str, String> {
+        match &self.schema {
+            _ if truncated => Err("the answer is too long".into()),
+            Some(schema) => schema.judge(message),
+            None => Ok(message),
+        }
+    }
+
+    /// A failure, with what is to be said about it.
+    pub(crate) fn failed(&self, failed: &Failed) -> Problem {
+        self.improved(problem(failed, self.subject()))
     }
 
     fn subject(&self) -> Subject<'_> {

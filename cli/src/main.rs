@@ -24,6 +24,7 @@ mod output;
 mod plan;
 mod prompt;
 mod run;
+mod schema;
 mod scratch;
 mod session;
 mod show;

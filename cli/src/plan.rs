@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use crate::words::Problem;
@@ -28,6 +29,7 @@ use crate::find::{self, Found};
 use crate::mcp;
 use crate::output::{Notes, Start};
 use crate::prompt::{self, Variables};
+use crate::schema::Schema;
 use crate::workspace::Workspace;
 
 /// What a command line says by itself: nothing was looked at yet but the files that it names.
@@ -37,6 +39,7 @@ pub(crate) struct Task {
     setup: Setup,
     rules: Vec<Rule>,
     questions: Questions,
+    pub(crate) schema: Option<Rc<Schema>>,
     pub(crate) variables: Variables,
 }
 
@@ -67,9 +70,12 @@ impl Task {
     pub(crate) fn new(args: &Run, notes: &Notes) -> Result<Self, Problem> {
         let variables = prompt::variables(&args.child.environment)?;
         let mcp_servers = args.mcp.as_deref().map(mcp::servers).transpose()?.unwrap_or_default();
-        let (rules, questions) = (args.consent.rules()?, args.consent.questions()?);
+        let (rules, questions) = (args.consent.permits.rules()?, args.consent.questions()?);
         let setup = args.session.setup()?;
-        Ok(Self { prompt: prompt::prompt(args, notes)?, mcp_servers, setup, rules, questions, variables })
+        let schema = args.schema.as_deref().map(Schema::read).transpose()?.map(Rc::new);
+        let mut prompt = prompt::prompt(args, notes)?;
+        prompt.extend(schema.as_ref().map(|schema| ContentBlock::text(schema.wish())));
+        Ok(Self { prompt, mcp_servers, setup, rules, questions, schema, variables })
     }
 
     /// What nobody may be shown, as far as it is known before anything was looked at.
@@ -86,7 +92,7 @@ impl Task {
         secrets.extend(more);
         let rules = Rules { own: self.rules, project: consent::of_project(&spec.cwd)? };
         if args.dry_run || !rules.is_empty() {
-            start.permissions = args.consent.table(&rules);
+            start.permissions = args.consent.permits.table(&rules);
         }
         let setup = self.setup.within(start.cwd.clone(), self.mcp_servers);
         let timeouts = Timeouts {
@@ -100,14 +106,16 @@ impl Task {
             transcript,
             login: args.session.login.clone(),
             settings: args.session.settings(),
-            policy: policy(args.consent.permission),
+            policy: policy(args.consent.permits.permission),
             rules,
             questions: self.questions,
             budget: args.session.budget(),
             host: args.session.host(start),
+            retries: args.session.retry,
             ..conversation::Config::new(client(spec, timeouts, args.child.leave_grace), setup)
         };
-        let config = Config { conversation, prompt: self.prompt, timeout: args.timeout };
+        let again = self.schema.is_some().then_some(args.schema_tries);
+        let config = Config { conversation, prompt: self.prompt, timeout: args.timeout, again };
         Ok(Plan { config, whose, secrets })
     }
 }
@@ -261,12 +269,13 @@ pub(crate) fn client(spec: SpawnSpec, timeouts: Timeouts, leave: Duration) -> cl
 }
 
 /// What is offered to an agent: logins in a terminal, in the standard's form and the one before it, forms and pages,
-/// options that are on or off, notices, compaction, and plans by id.
-fn capabilities() -> ClientCapabilities {
+/// options that are on or off, subagents, notices, compaction, and plans by id.
+pub(crate) fn capabilities() -> ClientCapabilities {
     let session =
         ClientSessions { config_options: OptionTypes { boolean: true }, notices: true, compaction: true };
     ClientCapabilities {
         plan: true,
+        subagents: true,
         auth: ClientAuth { terminal: true },
         elicitation: Elicitation { form: true, url: true },
         session,

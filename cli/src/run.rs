@@ -27,7 +27,7 @@ use crate::login;
 use crate::output::{Json, News, Notes, Screen, Sink, Start, Text};
 use crate::plan::{self, Plan, Task, about};
 use crate::show::Show;
-use crate::signals::{Ask, Signals};
+use crate::signals::{Ask, Calls, Signals};
 use crate::trace::Trace;
 
 /// Runs it. A problem that is returned is one of the command line; all others are part of the result.
@@ -45,6 +45,7 @@ pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<Exi
     }
     let mut start = Start::unknown(&args.child);
     let known = task.secrets();
+    let schema = task.schema.clone();
     let plan = task.plan(args, global.format() == Format::Json, &mut start);
     let masks = Rc::new(Masks::new(plan.as_ref().map_or(&known, |plan| &plan.secrets)));
     let bare = start.clone();
@@ -53,11 +54,12 @@ pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<Exi
         whose: plan.as_ref().map(|plan| plan.whose.clone()).unwrap_or_default(),
         verb: Verb::Run,
         start: start.clone(),
-        policy: about(args.consent.permission),
-        by_default: args.consent.permission.is_none(),
-        guards: plan::guards(args.consent.permission),
+        policy: about(args.consent.permits.permission),
+        by_default: args.consent.permits.permission.is_none(),
+        guards: plan::guards(args.consent.permits.permission),
         verbose: args.child.verbose,
-        last: args.last,
+        last: args.last || schema.is_some(),
+        schema,
         masks,
         words: std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),
     });
@@ -65,11 +67,13 @@ pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<Exi
     // A trace is of one child.
     let offers = trace.is_none() && plan::is_interactive() && global.format() == Format::Text;
     let again = plan.as_ref().ok().filter(|_| offers).cloned();
-    let (code, logins) = attempt.make(plan, trace);
-    if let Some(mut plan) = again
+    let (code, end) = attempt.make(plan, trace);
+    if let Some(End { logins, calls }) = end
+        && let Some(mut plan) = again
         && let Open::Spawn(spec) = &plan.config.conversation.client.open
         && let Some(login) = login::offer(spec, &bare, &logins, notes)
     {
+        calls.end();
         let conversation = &mut plan.config.conversation;
         conversation.login = login.or(conversation.login.take());
         return Ok(attempt.make(Ok(plan), None).0);
@@ -88,8 +92,8 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// The exit code, and the ways to log in if that is what was missing.
-    fn make(&self, plan: Result<Plan, Problem>, trace: Option<Trace>) -> (ExitCode, Vec<AuthMethod>) {
+    /// The exit code, and how it ended if there was a child.
+    fn make(&self, plan: Result<Plan, Problem>, trace: Option<Trace>) -> (ExitCode, Option<End>) {
         let Self { args, global, notes, advice, start, began } = self;
         let screen: Box<dyn Screen> = match global.format() {
             Format::Json => Box::new(Json::new((*notes).clone(), global.quiet, advice)),
@@ -97,8 +101,8 @@ impl Attempt<'_> {
         };
         let mut show = Show::new(screen, Rc::clone(advice), start.clone(), *began);
         let ends = Arc::default();
-        let mut logins = Vec::new();
-        let asks_elsewhere = args.consent.permission == Some(Permission::Hub) && !args.dry_run;
+        let mut end = None;
+        let asks_elsewhere = args.consent.permits.permission == Some(Permission::Hub) && !args.dry_run;
         let plan = plan.and_then(|plan| match asks_elsewhere {
             true => approval::begin(notes).map(|()| plan),
             false => Ok(plan),
@@ -107,16 +111,23 @@ impl Attempt<'_> {
             Err(problem) => show.failed(problem),
             Ok(_) if args.dry_run => show.dry_run(),
             Ok(plan) => match drive(args, plan, trace, notes, &ends, &mut show) {
-                Ok(wanted) => logins = wanted,
+                Ok(ended) => end = Some(ended),
                 Err(error) => show.failed(Problem::new(Phase::Spawn, Kind::Internal, error.to_string())),
             },
         }
-        (show.exit_code(&ends, args.timeout.map(|timeout| *began + timeout), notes), logins)
+        (show.exit_code(&ends, args.timeout.map(|timeout| *began + timeout), notes), end)
     }
 }
 
-/// Starts the child, and shows what happens until it is gone. `ends`: the exit code, if a signal ends us. The ways to
-/// log in are told if that is what was missing.
+/// How a child ended.
+struct End {
+    /// The ways to log in, if that is what was missing.
+    logins: Vec<AuthMethod>,
+    /// Who obeys signals.
+    calls: Calls,
+}
+
+/// Starts the child, and shows what happens until it is gone. `ends`: the exit code, if a signal ends us.
 fn drive(
     args: &args::Run,
     plan: Plan,
@@ -124,7 +135,7 @@ fn drive(
     notes: &Notes,
     ends: &Arc<AtomicU8>,
     show: &mut Show,
-) -> io::Result<Vec<AuthMethod>> {
+) -> io::Result<End> {
     let Plan { config, secrets, .. } = plan;
     let cwd = config.conversation.setup.cwd.clone();
     let mut logins = Vec::new();
@@ -134,10 +145,11 @@ fn drive(
     guard::arm(notes);
     // Before a child is there: from here on a signal is a wish, and not our end.
     let signals = Signals::catch()?;
+    let calls = signals.calls();
     let mut driver = Driver::<Tap<Run>>::new(args.runtime, Tapped { config, recording })?;
     obey_signals(signals, driver.handle(), notes.clone(), Arc::clone(ends))?;
     obey_reader(driver.handle());
-    if args.consent.permission == Some(Permission::Hub) {
+    if args.consent.permits.permission == Some(Permission::Hub) {
         // Refused when the question is moot by now.
         let run = Arc::new(driver.handle());
         let answer = move |request, answer: Answer| {
@@ -163,6 +175,10 @@ fn drive(
                 show.warn(trace.flush());
                 show.told(event);
             }
+            (Traced::Event(Event::Answered(answered)), _) => {
+                // Refused when the run has ended meanwhile.
+                let _ = driver.handle().command(show.judge(&answered));
+            }
             (Traced::Event(event), _) => show.told(event),
             (Traced::Line(line), Some(trace)) => show.warn(trace.write(&line)),
             (Traced::Line(_), None) => {}
@@ -172,7 +188,7 @@ fn drive(
         }
     }
     show.warn(trace.and_then(|mut trace| trace.flush()));
-    Ok(logins)
+    Ok(End { logins, calls })
 }
 
 /// Ctrl-C cancels, and once more it does not wait; what else wants our end gets it.

@@ -6,11 +6,13 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
-use agentline_core::subagent::{Event, Outcome};
+use agentline_core::acp::ContentBlock;
+use agentline_core::subagent::{Answered, Command, Event, Outcome};
 
 use crate::ask::Asks;
 use crate::failure::Advice;
 use crate::output::{EXPIRED, Notes, Screen, Settled, Sink, Start, unwritten};
+use crate::schema::again;
 use crate::words::{Ended, Problem};
 
 /// What is shown, and how far it is.
@@ -73,6 +75,19 @@ impl Show {
         }
     }
 
+    /// What is to become of an answer.
+    pub(crate) fn judge(&mut self, answered: &Answered) -> Command {
+        let judged = self.advice.judge(&answered.message, answered.truncated);
+        self.screen.judged(judged.as_ref().err().map(String::as_str), answered.left);
+        match judged {
+            Ok(_) => Command::Accept,
+            Err(why) => {
+                let prompt = vec![ContentBlock::text(again(&why))];
+                Command::Reject { why, prompt }
+            }
+        }
+    }
+
     /// Hands over what is gathered.
     pub(crate) fn flush(&mut self) {
         let error = self.screen.flush().err();
@@ -127,6 +142,8 @@ impl Show {
                 | Event::PageDone(_)
                 | Event::FileWanted(_)
                 | Event::Hosted(_)
+                | Event::Retrying(_)
+                | Event::Answered(_)
                 | Event::Line(_)
                 | Event::Text(_)
                 | Event::Stderr(_)

@@ -37,6 +37,15 @@ pub(crate) fn on_each<T: Send + 'static>(
     Signals::catch()?.on_each(to, on)
 }
 
+/// Calls for signals, which go on until they are ended. A signal is then nobody's: somebody else must have caught it.
+pub(crate) struct Calls(iterator::Handle);
+
+impl Calls {
+    pub(crate) fn end(&self) {
+        self.0.close();
+    }
+}
+
 /// Signals that are kept until somebody wants them.
 pub(crate) struct Signals(iterator::Signals);
 
@@ -45,6 +54,11 @@ impl Signals {
     pub(crate) fn catch() -> io::Result<Self> {
         let hang_up = (!ignores_hang_up()).then_some(SIGHUP);
         Ok(Self(iterator::Signals::new([SIGINT, SIGTERM].into_iter().chain(hang_up))?))
+    }
+
+    /// What ends the calls.
+    pub(crate) fn calls(&self) -> Calls {
+        Calls(self.0.handle())
     }
 
     /// Calls `on` for each, also for those that came already.

@@ -137,6 +137,8 @@ impl Agent {
                 | Event::PageDone(_)
                 | Event::FileWanted(_)
                 | Event::Hosted(_)
+                | Event::Retrying(_)
+                | Event::Answered(_)
                 | Event::Noticed(_)
                 | Event::Closed(_) => {}
             }

@@ -474,7 +474,7 @@ impl Chat {
                 self.answer.add(&text.text, text.message.as_ref());
             }
         } else if let conversation::Event::Updated(updated) = &event {
-            if let Update::ToolCall(_) = updated.update {
+            if let (Update::ToolCall(_), None) = (&updated.update, &updated.of) {
                 self.answer.take();
             }
         } else if let conversation::Event::Finished(finished) = &event {

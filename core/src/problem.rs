@@ -1,6 +1,8 @@
 //! Why something came to nothing, as data: the cause, what was being done, and what is known of the agent's end.
 //! How that is put into words is up to whoever shows it.
 
+pub mod passing;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use crate::acp::{Fault, Notice, StopReason};
 use crate::conversation::Overspent;
 use crate::machine::{Exit, OpenError, Refused};
 use crate::rpc::RpcError;
+use passing::Passing;
 
 /// A run or a turn that failed.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -93,6 +96,11 @@ pub enum RootCause {
     },
     /// The agent spent more than it might: it was told to stop.
     Overspent(Overspent),
+    /// The answer is not what was wanted, and the agent is not asked again.
+    Unwanted {
+        /// What is wrong with it, in the words of whoever judged it.
+        why: String,
+    },
     /// We cancelled or left.
     Cancelled,
     /// Nobody drives the machine any more.
@@ -179,6 +187,8 @@ pub enum Kind {
     Unreachable,
     /// It spent more than it might.
     Limit,
+    /// Its answer is not what was wanted.
+    Unwanted,
     /// It was cancelled, by a person or a program.
     Cancelled,
     /// The caller asked for something that makes no sense.
@@ -202,8 +212,9 @@ impl Failed {
 
     /// Whether the same again may go through.
     #[must_use]
-    pub const fn is_retryable(&self) -> bool {
-        self.kind().is_retryable()
+    pub fn is_retryable(&self) -> bool {
+        let passes = matches!(&self.cause, RootCause::Rpc(error) if Passing::of(error).is_some());
+        passes || self.kind().is_retryable()
     }
 }
 
@@ -237,6 +248,7 @@ impl fmt::Display for Failed {
             RootCause::Overspent(Overspent::Tools { most }) => {
                 write!(f, "it called more than {most} tools")
             }
+            RootCause::Unwanted { why } => write!(f, "not the answer that was wanted: {why}"),
             RootCause::Cancelled => f.write_str("cancelled"),
             RootCause::Undriven => f.write_str("nobody drives it any more"),
         }
@@ -276,6 +288,7 @@ impl RootCause {
             Self::NoSession { .. } | Self::UnknownSession(_) => Kind::NotFound,
             Self::Rejected { .. } => Kind::Refused,
             Self::Overspent(_) => Kind::Limit,
+            Self::Unwanted { .. } => Kind::Unwanted,
             Self::Cancelled => Kind::Cancelled,
             Self::Impossible(_) | Self::Undriven => Kind::Internal,
         }

@@ -290,6 +290,8 @@ impl Told {
             | Said::PageDone(_)
             | Said::FileWanted(_)
             | Said::Hosted(_)
+            | Said::Retrying(_)
+            | Said::Answered(_)
             | Said::Line(_)
             | Said::Stderr(_)
             | Said::Noticed(_) => return,

@@ -5,6 +5,7 @@
 //! last two ask the user, and say the answer. What the client is asked to do, and what it answers, is said by
 //! `run STEPS` (a [puppet](crate::puppet), with `&` between its steps), `output`, `wait`, `kill`, `release` (each of
 //! `terminal-1`, or of another), `read PATH` and `write PATH TEXT` (each path in the workspace, unless it is absolute).
+//! `overload N`: it is too busy for the prompt the first N times.
 //!
 //! Flags: `--login` (it wants one by the method `l` before a session), `--slow-init MS`, `--noise` (a line of it before the first message), `--ignore-eof`, `--exit CODE` (at
 //! once). A process knows two more, which a world has as [manners](crate::world::Manners): `--trap-term`,
@@ -78,6 +79,8 @@ pub struct Scripted {
     workspace: String,
     logged_in: bool,
     turn: Option<Turn>,
+    /// How often it was too busy.
+    overloads: u32,
     out: Outputs<Exits>,
     gone: bool,
 }
@@ -140,6 +143,7 @@ impl Machine for Scripted {
             workspace: String::new(),
             logged_in: !start.has("--login"),
             turn: None,
+            overloads: 0,
             out: Outputs::default(),
             gone: false,
             start,
@@ -417,6 +421,14 @@ impl Scripted {
                 let error = RpcError::new(code::INTERNAL_ERROR, "Internal error");
                 self.ask(now, Command::FailTurn { turn: key, error });
             }
+            "overload" if self.overloads < rest.parse().unwrap_or(0) => {
+                self.turn = None;
+                self.overloads += 1;
+                let data = serde_json::from_str(r#"{"retryAfterMs":20}"#).ok();
+                let error = RpcError { data, ..RpcError::new(529, "Overloaded") };
+                self.ask(now, Command::FailTurn { turn: key, error });
+            }
+            "overload" => {}
             "sleep" => self.wait(Wait::Until(now.mono + Duration::from_millis(rest.parse().unwrap_or(0)))),
             "hang" => self.wait(Wait::Forever),
             "die" => self.wait(Wait::Written(rest.parse().unwrap_or(1))),

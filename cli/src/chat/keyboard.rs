@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::thread;
 
 use agentline_core::acp::RequestKey;
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::pipe::PipeFlags;
 
 use super::desk::{Desk, Typed};
 use super::history::History;
@@ -18,7 +19,15 @@ use crate::output::{Notes, Page};
 /// The desk, and what reads for it. Dropped, the terminal is as it was.
 pub(crate) struct Keyboard<K = RequestKey> {
     pub(crate) desk: Arc<Desk<K>>,
-    modes: Option<Arc<Modes>>,
+    modes: Option<Modal>,
+}
+
+/// A terminal whose keys are read, one by one, until we are gone.
+struct Modal {
+    modes: Arc<Modes>,
+    /// Closed with us, which whoever reads finds out.
+    _stays: OwnedFd,
+    ends: OwnedFd,
 }
 
 impl<K: Clone + PartialEq + Send + 'static> Keyboard<K> {
@@ -30,8 +39,9 @@ impl<K: Clone + PartialEq + Send + 'static> Keyboard<K> {
     pub(crate) fn keys(notes: &Notes, history: Option<(History, Vec<String>)>) -> io::Result<(Self, Notes)> {
         let page = Page::new(notes.paint());
         let notes = Notes::above(Arc::clone(&page), notes.paint());
-        let modes = Modes::take(page)?;
-        Ok((Self { desk: Desk::new(notes.clone(), history), modes: Some(modes) }, notes))
+        let (ends, _stays) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let modes = Some(Modal { modes: Modes::take(page)?, _stays, ends });
+        Ok((Self { desk: Desk::new(notes.clone(), history), modes }, notes))
     }
 
     /// Anything else.
@@ -48,10 +58,10 @@ impl<K: Clone + PartialEq + Send + 'static> Keyboard<K> {
         let desk = Arc::clone(&self.desk);
         let thread = thread::Builder::new().name("agentline-keyboard".into());
         match &self.modes {
-            Some(modes) => {
-                let (modes, stdin) =
-                    (Arc::clone(modes), File::from(io::stdin().as_fd().try_clone_to_owned()?));
-                thread.spawn(move || read_keys(stdin, &desk, &modes, on)).map(drop)
+            Some(Modal { modes, ends, .. }) => {
+                let stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+                let (modes, ends) = (Arc::clone(modes), ends.try_clone()?);
+                thread.spawn(move || read_keys(stdin, &ends, &desk, &modes, on)).map(drop)
             }
             None => thread.spawn(move || read_lines(&desk, on)).map(drop),
         }
@@ -60,14 +70,15 @@ impl<K: Clone + PartialEq + Send + 'static> Keyboard<K> {
 
 impl<K> Drop for Keyboard<K> {
     fn drop(&mut self) {
-        if let Some(modes) = &self.modes {
-            modes.set(false);
+        if let Some(Modal { modes, .. }) = &self.modes {
+            modes.leave();
         }
     }
 }
 
 fn read_keys<K: Clone + PartialEq>(
     mut stdin: File,
+    ends: &OwnedFd,
     desk: &Desk<K>,
     modes: &Modes,
     mut on: impl FnMut(Typed<K>),
@@ -76,6 +87,9 @@ fn read_keys<K: Clone + PartialEq>(
     loop {
         if keys.is_open() && !is_ready_soon(&stdin) {
             keys.pause();
+        }
+        if is_over(&stdin, ends) {
+            return;
         }
         let read = match stdin.read(&mut bytes) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -93,6 +107,13 @@ fn read_keys<K: Clone + PartialEq>(
             typed => typed.into_iter().for_each(&mut on),
         });
     }
+}
+
+/// Waits for a key, or until nobody wants one any more.
+fn is_over(input: &File, ends: &OwnedFd) -> bool {
+    let mut both = [PollFd::new(input, PollFlags::IN), PollFd::new(ends, PollFlags::IN)];
+    let ready = rustix::io::retry_on_intr(|| rustix::event::poll(&mut both, None));
+    ready.is_ok() && !both[1].revents().is_empty()
 }
 
 /// Whether more of a key comes at once.

@@ -22,14 +22,14 @@ use crate::words::{Kind, Phase, Problem, Verb};
 use agentline_blocking::{Driver, Handle};
 use agentline_core::acp::RequestKey;
 use agentline_core::acp::client::Timeouts;
-use agentline_core::acp::session::McpServer;
+use agentline_core::acp::session::{AuthMethod, McpServer};
 use agentline_core::attach::server::Why;
 use agentline_core::chat::{Chat, Command, Config, Event, Limits, Source};
 use agentline_core::conversation;
 use agentline_core::rules::Rules;
 use agentline_core::subagent::{self, Finished};
 use agentline_core::trace::{Masks, Recording, Tap, Tapped, Traced};
-use agentline_core::{Refused, Secret};
+use agentline_core::{Open, Refused, Secret};
 use agentline_os::workspace;
 
 use crate::args::{Child, Consent, Format, Global, Permission, Session, duration};
@@ -39,11 +39,12 @@ use crate::consent;
 use crate::failure::{Advice, Whose, explain};
 use crate::find;
 use crate::guard;
+use crate::login;
 use crate::mcp;
 use crate::output::{EXPIRED, In, Json, News, Notes, Screen, Sink, Start, Text, Tools, is_clever, unwritten};
 use crate::plan::{self, Spawn};
 use crate::prompt;
-use crate::signals::{Ask, Signals};
+use crate::signals::{Ask, Calls, Signals};
 use crate::trace::Trace;
 use announce::Announced;
 pub(crate) use desk::{Desk, Typed};
@@ -103,14 +104,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
-    if args.consent.permission == Some(Permission::Hub) {
+    if args.consent.permits.permission == Some(Permission::Hub) {
         let message = "a chat shows itself to the hub, which then answers as well as you do";
         return Err(prompt::usage(message).hint("agentline chat --announce"));
     }
     let variables = prompt::variables(&args.child.environment)?;
     let mcp_servers = args.mcp.as_deref().map(mcp::servers).transpose()?.unwrap_or_default();
     let setup = args.session.setup()?;
-    let (own, questions) = (args.consent.rules()?, args.consent.questions()?);
+    let (own, questions) = (args.consent.permits.rules()?, args.consent.questions()?);
     let trace = args.trace.as_deref().map(|file| Trace::new(file, args.force)).transpose()?;
     if !global.quiet {
         variables.warn(notes);
@@ -126,7 +127,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
 
     let rules = Rules { own, project: consent::of_project(&spec.cwd)? };
     if !rules.is_empty() {
-        start.permissions = args.consent.table(&rules);
+        start.permissions = args.consent.permits.table(&rules);
     }
 
     let attach = host::attach(args.attachable, &start.cwd)?;
@@ -143,11 +144,12 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         transcript: global.format() == Format::Json,
         login: args.session.login.clone(),
         settings: args.session.settings(),
-        policy: plan::policy(args.consent.permission),
+        policy: plan::policy(args.consent.permits.permission),
         rules,
         questions,
         budget: args.session.budget(),
         host: args.session.host(&start),
+        retries: args.session.retry,
         ..conversation::Config::new(client, setup.within(start.cwd.clone(), mcp_servers))
     };
     let config = Config {
@@ -156,61 +158,114 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         announce: args.announce.then(|| announced.config()).transpose()?,
         limits: Limits::default(),
     };
-    let recording = trace.is_some().then(|| Recording {
-        channel: "acp".into(),
-        role: "chat".into(),
-        secrets: secrets.clone(),
-    });
     let advice = Rc::new(Advice {
         whose: if let Whose::Fallback(_) = whose { Whose::Demo } else { whose },
         verb: Verb::Chat,
         start: start.clone(),
-        policy: plan::about(args.consent.permission),
-        by_default: args.consent.permission.is_none(),
-        guards: plan::guards(args.consent.permission),
+        policy: plan::about(args.consent.permits.permission),
+        by_default: args.consent.permits.permission.is_none(),
+        guards: plan::guards(args.consent.permits.permission),
         verbose: args.child.verbose,
         last: false,
+        schema: None,
         masks,
         words: std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),
     });
-    guard::arm(notes);
-    // Before a terminal is changed and a child is there: from here on a signal is a wish, and not our end.
-    let signals = Signals::catch().map_err(|error| internal(&error))?;
-    let driver = Driver::<Tap<Chat>>::new(Tapped { config, recording }).map_err(|error| internal(&error))?;
+    // A trace is of one child, and a clock of one conversation.
+    let offers = trace.is_none() && args.timeout.is_none() && edits(global);
+    let again = offers.then(|| config.clone());
+    let attempt = Attempt { args, global, notes, advice, start, secrets, announced };
+    let (code, End { logins, calls }) = attempt.make(config, trace)?;
+    if let Some(mut config) = again
+        && let Open::Spawn(spec) = &config.conversation.client.open
+        && let Some(login) = login::offer(spec, &attempt.start, &logins, notes)
+    {
+        calls.end();
+        config.conversation.login = login.or(config.conversation.login.take());
+        return Ok(attempt.make(config, None)?.0);
+    }
+    Ok(code)
+}
 
-    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
-    let edits = is_terminal && is_clever() && global.format() == Format::Text;
-    let (keyboard, notes) = match edits.then(|| Keyboard::keys(notes, kept(&start.withheld, secrets))) {
-        Some(Ok(both)) => both,
-        Some(Err(_)) | None => (Keyboard::lines(notes), notes.clone()),
-    };
-    let ends = Arc::new(AtomicU8::new(OPEN));
-    let talk = Talk {
-        screen: match global.format() {
-            Format::Json => Box::new(Json::new(notes.clone(), global.quiet, &advice)),
-            Format::Text => Box::new(Text::new(notes.clone(), global.quiet, Rc::clone(&advice))),
-        },
-        advice,
-        notes: notes.clone(),
-        desk: Arc::clone(&keyboard.desk),
-        known: Tools::default(),
-        keys: match (is_terminal, edits) {
-            _ if global.quiet || global.format() == Format::Json => None,
-            (true, true) => Some(KEYS),
-            (true, false) => Some(LINES),
-            (false, _) => None,
-        },
-        patient: is_terminal,
-        announced,
-        quiet: global.quiet,
-        start: Some(start),
-        trace,
-        began: Instant::now(),
-        code: 0,
-        gone: None,
-    };
-    talk.listen(signals, &driver, &keyboard, &ends, args.timeout).map_err(|error| internal(&error))?;
-    Ok(talk.drive(driver, keyboard, &ends))
+/// One child that is talked to.
+struct Attempt<'a> {
+    args: &'a Args,
+    global: Global,
+    notes: &'a Notes,
+    advice: Rc<Advice>,
+    start: Start,
+    secrets: Vec<Secret<Vec<u8>>>,
+    announced: Arc<Announced>,
+}
+
+/// How a conversation ended.
+struct End {
+    /// The ways to log in, if that is what was missing.
+    logins: Vec<AuthMethod>,
+    /// Who obeys signals.
+    calls: Calls,
+}
+
+impl Attempt<'_> {
+    fn make(&self, config: Config, trace: Option<Trace>) -> Result<(ExitCode, End), Problem> {
+        let Self { args, global, notes, advice, start, secrets, announced } = self;
+        let recording = trace.is_some().then(|| Recording {
+            channel: "acp".into(),
+            role: "chat".into(),
+            secrets: secrets.clone(),
+        });
+        guard::arm(notes);
+        // Before a terminal is changed and a child is there: from here on a signal is a wish, and not our end.
+        let signals = Signals::catch().map_err(|error| internal(&error))?;
+        let calls = signals.calls();
+        let driver =
+            Driver::<Tap<Chat>>::new(Tapped { config, recording }).map_err(|error| internal(&error))?;
+
+        let edits = edits(*global);
+        let keys = edits.then(|| Keyboard::keys(notes, kept(&start.withheld, secrets.clone())));
+        let (keyboard, notes) = match keys {
+            Some(Ok(both)) => both,
+            Some(Err(_)) | None => (Keyboard::lines(notes), (*notes).clone()),
+        };
+        let ends = Arc::new(AtomicU8::new(OPEN));
+        let talk = Talk {
+            screen: match global.format() {
+                Format::Json => Box::new(Json::new(notes.clone(), global.quiet, advice)),
+                Format::Text => Box::new(Text::new(notes.clone(), global.quiet, Rc::clone(advice))),
+            },
+            advice: Rc::clone(advice),
+            notes: notes.clone(),
+            desk: Arc::clone(&keyboard.desk),
+            known: Tools::default(),
+            keys: match (is_terminal(), edits) {
+                _ if global.quiet || global.format() == Format::Json => None,
+                (true, true) => Some(KEYS),
+                (true, false) => Some(LINES),
+                (false, _) => None,
+            },
+            patient: is_terminal(),
+            announced: Arc::clone(announced),
+            quiet: global.quiet,
+            start: Some(start.clone()),
+            trace,
+            began: Instant::now(),
+            code: 0,
+            logins: Vec::new(),
+            gone: None,
+        };
+        talk.listen(signals, &driver, &keyboard, &ends, args.timeout).map_err(|error| internal(&error))?;
+        let (code, logins) = talk.drive(driver, keyboard, &ends);
+        Ok((code, End { logins, calls }))
+    }
+}
+
+fn is_terminal() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Whether it is read key by key.
+fn edits(global: Global) -> bool {
+    is_terminal() && is_clever() && global.format() == Format::Text
 }
 
 /// What was typed before, where that is known.
@@ -243,6 +298,8 @@ struct Talk {
     began: Instant,
     /// The exit code of what went wrong last.
     code: u8,
+    /// The ways to log in, if that was missing last.
+    logins: Vec<AuthMethod>,
     /// Why nobody reads any more.
     gone: Option<io::Error>,
 }
@@ -286,7 +343,12 @@ impl Talk {
         keyboard.read(move |typed| obey(typed, &chat, &notes, &desk, &announced, &ends))
     }
 
-    fn drive(mut self, mut driver: Driver<Tap<Chat>>, keyboard: Keyboard, ends: &AtomicU8) -> ExitCode {
+    fn drive(
+        mut self,
+        mut driver: Driver<Tap<Chat>>,
+        keyboard: Keyboard,
+        ends: &AtomicU8,
+    ) -> (ExitCode, Vec<AuthMethod>) {
         while let Some(told) = driver.next() {
             match (told, &mut self.trace) {
                 (Traced::Event(event), _) => self.told(event, &driver),
@@ -310,9 +372,12 @@ impl Talk {
         Sink::ours().settle(None);
         self.flush();
         match (self.gone, ends.load(Ordering::Relaxed)) {
-            (Some(error), ended) => unwritten(&error, if ended == OPEN { 0 } else { ended }, &self.notes),
-            (None, OPEN) => ExitCode::from(self.code),
-            (None, ended) => ExitCode::from(ended),
+            (Some(error), ended) => {
+                let code = unwritten(&error, if ended == OPEN { 0 } else { ended }, &self.notes);
+                (code, Vec::new())
+            }
+            (None, OPEN) => (ExitCode::from(self.code), self.logins),
+            (None, ended) => (ExitCode::from(ended), Vec::new()),
         }
     }
 
@@ -390,6 +455,8 @@ impl Talk {
             | Said::QuestionDecided(_)
             | Said::PageDone(_)
             | Said::Hosted(_)
+            | Said::Retrying(_)
+            | Said::Answered(_)
             | Said::Listed(_)
             | Said::Stderr(_)
             | Said::Noticed(_)
@@ -413,6 +480,7 @@ impl Talk {
     fn finished(&mut self, finished: Finished) {
         // There is no result without a start.
         self.started(None);
+        self.logins = finished.logins().to_vec();
         let ended = self.advice.ended(finished);
         if self.patient || self.code == 0 {
             self.code = ended.exit_code();

@@ -11,7 +11,7 @@ use rustix::termios::{
     InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
 use signal_hook::consts::{SIGCONT, SIGTSTP, SIGWINCH};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::{Handle, Signals};
 
 use crate::output::{Page, Sink, Stream};
 use crate::signals::{self, has_shell};
@@ -21,6 +21,7 @@ pub(crate) struct Modes {
     before: Termios,
     page: Arc<Page>,
     ours: Mutex<bool>,
+    signals: Handle,
 }
 
 impl Modes {
@@ -30,8 +31,9 @@ impl Modes {
     ///
     /// Stdin is no terminal, or there is no thread to be had.
     pub(crate) fn take(page: Arc<Page>) -> io::Result<Arc<Self>> {
-        let modes = Arc::new(Self { before: tcgetattr(io::stdin())?, page, ours: Mutex::new(false) });
+        let before = tcgetattr(io::stdin())?;
         let mut signals = Signals::new([SIGTSTP, SIGCONT, SIGWINCH])?;
+        let modes = Arc::new(Self { before, page, ours: Mutex::new(false), signals: signals.handle() });
         let of = Arc::clone(&modes);
         let obey = move || {
             for signal in &mut signals {
@@ -57,6 +59,12 @@ impl Modes {
             self.set(false);
             signals::stop();
         }
+    }
+
+    /// Gives the terminal back for good.
+    pub(crate) fn leave(&self) {
+        self.signals.close();
+        self.set(false);
     }
 
     /// Sets the terminal as it is to be while one types, or back.

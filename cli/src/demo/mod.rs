@@ -30,6 +30,7 @@ use agentline_core::rpc::{RpcError, code};
 use serde_json::json;
 
 use crate::args::DemoAgent;
+use crate::schema::is_again;
 use door::Door;
 use kept::Kept;
 use player::{Note, Player};
@@ -55,8 +56,8 @@ pub(crate) fn serve(args: &DemoAgent) -> Result<ExitCode, Problem> {
     .map_err(internal)?;
     let agent = driver.handle();
     let sessions = kept.as_ref().map_or(0, Kept::newest);
-    let (turns, setup, played) = (BTreeMap::new(), None, 0);
-    let mut demo = Demo { agent, script, door, kept, sessions, setup, turns, played };
+    let (turns, setup, played, overloads) = (BTreeMap::new(), None, 0, 0);
+    let mut demo = Demo { agent, script, door, kept, sessions, setup, turns, played, overloads };
     for event in driver.by_ref() {
         demo.on(event);
     }
@@ -75,6 +76,8 @@ struct Demo {
     setup: Option<SessionSetup>,
     turns: BTreeMap<TurnKey, (Tag, Sender<Note>)>,
     played: u64,
+    /// How often it was too busy.
+    overloads: u32,
 }
 
 impl Demo {
@@ -177,18 +180,31 @@ impl Demo {
         self.go_on();
         self.played += 1;
         let tag = Tag(self.played);
-        let steps = match (&*text(&prompt), &self.setup) {
+        let said = text(&prompt);
+        let steps = match (&*said, &self.setup) {
             ("where", Some(setup)) => vec![Step::Say(about(setup))],
-            (prompt, _) => self.script.steps(prompt),
+            (prompt, _) if is_again(prompt) && self.script.is_empty() => vec![Step::Say(JSON.into())],
+            (prompt, _) => self.overload(prompt).unwrap_or_else(|| self.script.steps(prompt)),
         };
         let kept = self.kept.clone();
-        kept.iter().for_each(|kept| kept.add(&session, Speaker::User, &text(&prompt)));
+        kept.iter().for_each(|kept| kept.add(&session, Speaker::User, &said));
         let (notes, inbox) = channel();
         let cwd = self.setup.as_ref().map(|setup| setup.cwd.clone()).unwrap_or_default();
         let player =
             Player { agent: self.agent.clone(), turn, session, cwd, tag, notes: inbox, tools: 0, kept };
         self.turns.insert(turn, (tag, notes));
         thread::spawn(move || player.play(&steps));
+    }
+
+    /// `overload N`: it is too busy the first N times that it is asked, and then it answers.
+    fn overload(&mut self, prompt: &str) -> Option<Vec<Step>> {
+        let times = prompt.strip_prefix("overload ")?.trim().parse().ok()?;
+        if self.overloads >= times {
+            return Some(vec![Step::Say(format!("Now I have time, after {times} times.\n"))]);
+        }
+        self.overloads += 1;
+        let data = Some(Json::new(&json!({ "retryAfterMs": 100 })));
+        Some(vec![Step::Error(RpcError { data, ..RpcError::new(529, "Overloaded") })])
     }
 }
 
@@ -217,6 +233,9 @@ fn config(door: Option<&Door>, stored: bool, loads: bool) -> Config {
         ..Config::on_stdio()
     }
 }
+
+/// What is said where a first answer did not fit.
+const JSON: &str = r#"{"name": "agentline", "channels": 5}"#;
 
 /// Sessions from before, a page each.
 const STORED: [&str; 2] = [

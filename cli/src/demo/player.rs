@@ -1,5 +1,6 @@
 //! Plays the steps of one turn, on a thread of its own.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -52,7 +53,7 @@ pub(super) struct Player {
 /// Why the steps do not go on.
 pub(super) enum Break {
     Stopped(StopReason),
-    Failed(String),
+    Failed(RpcError),
     /// The turn is over, or the client is gone.
     Over,
 }
@@ -63,9 +64,7 @@ impl Player {
         let end = match self.steps(steps) {
             Ok(()) => Command::EndTurn { turn, stopped: StopReason::EndTurn.into() },
             Err(Break::Stopped(reason)) => Command::EndTurn { turn, stopped: reason.into() },
-            Err(Break::Failed(why)) => {
-                Command::FailTurn { turn, error: RpcError::new(code::INTERNAL_ERROR, why) }
-            }
+            Err(Break::Failed(error)) => Command::FailTurn { turn, error },
             Err(Break::Over) => return,
         };
         // Refused only when the turn has ended without us.
@@ -118,7 +117,7 @@ impl Player {
             })),
             Step::Update(raw) => match serde_json::from_str(raw.get()) {
                 Ok(update) => self.report(update),
-                Err(error) => Err(Break::Failed(error.to_string())),
+                Err(error) => Err(failed(error)),
             },
             Step::Grumble(text) => {
                 // Nobody has to read it.
@@ -129,7 +128,8 @@ impl Player {
             Step::Flood(pieces) => {
                 (1..=*pieces).try_for_each(|n| self.say(Speaker::Agent, &format!("{n}\n")))
             }
-            Step::Fail(why) => Err(Break::Failed(why.clone())),
+            Step::Fail(why) => Err(failed(why)),
+            Step::Error(error) => Err(Break::Failed(error.clone())),
             Step::Stop(reason) => Err(Break::Stopped(reason.clone())),
             Step::Exit(status) => std::process::exit(*status),
             Step::Hang => loop {
@@ -156,7 +156,7 @@ impl Player {
                     Note::Cancelled => return Err(Break::Stopped(StopReason::Cancelled)),
                     Note::Drained | Note::Answered(_) | Note::Served(_) => {}
                 },
-                Err(Refused::Limit(what)) => return Err(Break::Failed(format!("too long: {what}"))),
+                Err(Refused::Limit(what)) => return Err(failed(format_args!("too long: {what}"))),
                 Err(_) => return Err(Break::Over),
             }
         }
@@ -252,7 +252,7 @@ impl Player {
         match self.agent.command(Command::Request { tag: self.tag, wanted: wanted.clone() }) {
             Ok(()) => {}
             Err(Refused::NotOffered(_)) => return Ok(None),
-            Err(refused) => return Err(Break::Failed(refused.to_string())),
+            Err(refused) => return Err(failed(refused)),
         }
         loop {
             match self.notes.recv().map_err(|_| Break::Over)? {
@@ -262,6 +262,10 @@ impl Player {
             }
         }
     }
+}
+
+fn failed(why: impl Display) -> Break {
+    Break::Failed(RpcError::new(code::INTERNAL_ERROR, why.to_string()))
 }
 
 fn content(tool: &Tool) -> Vec<ToolContent> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use agentline_core::acp::update::ToolKind;
 use agentline_core::acp::{Json, OptionKind, StopReason};
+use agentline_core::rpc::RpcError;
 use serde::Deserialize;
 
 /// Steps by the first word of the prompt; `*` is for any other. What is not here is built in.
@@ -58,6 +59,8 @@ pub(crate) enum Step {
     Flood(u64),
     /// End the turn with an error.
     Fail(String),
+    /// End the turn with this error, as it is written.
+    Error(RpcError),
     /// End the turn with this reason.
     Stop(StopReason),
     /// End the process with this status.
@@ -82,6 +85,11 @@ pub(crate) struct Tool {
 }
 
 impl Script {
+    /// Whether all is built in.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The steps for a prompt.
     pub(crate) fn steps(&self, prompt: &str) -> Vec<Step> {
         let prompt = prompt.trim();
@@ -109,6 +117,7 @@ fn built_in(word: &str, rest: &str) -> Option<Vec<Step>> {
             allowed: say("I may: the command ran. (It did not really: I am scripted.)\n"),
             rejected: say("I may not, so I left everything as it was.\n"),
         }],
+        "json" => say("Here it is.\n```json\n{\"name\": \"agentline\", \"channels\": \"many\"}\n```\n"),
         "diff" => {
             vec![Step::Ask { tool: rewrite(number()?), options: usual(), allowed: vec![], rejected: vec![] }]
         }

@@ -11,8 +11,9 @@ use agentline_core::acp::{ContentBlock, Notice, SessionId, Update};
 use agentline_core::attach::presence::Attachment;
 use agentline_core::chat;
 use agentline_core::host::Hosted;
+use agentline_core::problem::passing::Passing;
 use agentline_core::rpc::to_json;
-use agentline_core::subagent::{Decision, Decisions, Event, Outcome, QuestionDecided};
+use agentline_core::subagent::{Decision, Decisions, Event, Outcome, QuestionDecided, Retrying};
 use agentline_core::trace::Masks;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -30,6 +31,7 @@ pub(crate) struct Json {
     notes: Notes,
     foreign: Foreign,
     masks: Rc<Masks>,
+    advice: Rc<Advice>,
     quiet: bool,
     /// Part of the result.
     warnings: Vec<String>,
@@ -63,7 +65,7 @@ pub(crate) fn line<T: Serialize>(body: &T, first: bool) -> String {
 }
 
 impl Json {
-    pub(crate) fn new(notes: Notes, quiet: bool, advice: &Advice) -> Self {
+    pub(crate) fn new(notes: Notes, quiet: bool, advice: &Rc<Advice>) -> Self {
         if let Some(steps) = advice.next_steps().filter(|_| !quiet) {
             notes.line(&format!("◦ demo agent (built in: no model, no key); try: {}", steps.join(" · ")));
         }
@@ -71,6 +73,7 @@ impl Json {
             out: Out::default(),
             foreign: Foreign::new(notes.clone(), advice),
             masks: Rc::clone(&advice.masks),
+            advice: Rc::clone(advice),
             quiet,
             notes,
             warnings: Vec::new(),
@@ -91,6 +94,12 @@ impl Json {
         let message = notice(news);
         let notice = Line::Notice { kind: news.kind(), message: &self.masks.text(&message) };
         self.out.write(&line(&notice, first));
+    }
+
+    fn retrying(&mut self, Retrying { attempt, most, after, why, failed }: &Retrying) {
+        let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+        let error = &self.advice.failed(failed);
+        self.line(&Line::Retry { attempt: *attempt, most: *most, after_ms, why: *why, error });
     }
 
     fn text(&mut self, text: Text) {
@@ -165,10 +174,17 @@ impl Screen for Json {
                 config_options: opened.state.config_options.as_deref(),
             }),
             Event::Text(text) => self.text(text),
-            Event::Updated(updated) => self.update(updated.moment, &updated.update),
+            Event::Updated(updated) => match &updated.of {
+                Some(of) => {
+                    let (session_id, raw) = (&updated.session, &updated.update);
+                    self.line(&Line::Subagent { session_id, of, raw });
+                }
+                None => self.update(updated.moment, &updated.update),
+            },
             Event::PermissionDecided(decision) => self.line(&Line::Permission(&decision)),
             Event::QuestionDecided(decision) => self.line(&Line::Question(&decision)),
             Event::Hosted(hosted) => self.line(&Line::Hosted(&hosted)),
+            Event::Retrying(retrying) => self.retrying(&retrying),
             Event::PageDone(id) => self.line(&Line::PageDone { id: &id }),
             Event::Listed(list) => list.sessions.iter().for_each(|session| self.line(&Line::Listed(session))),
             Event::Noticed(news) => self.noticed(&news, false),
@@ -178,10 +194,16 @@ impl Screen for Json {
             | Event::FileWanted(_)
             | Event::PermissionAsked(_)
             | Event::QuestionAsked(_)
+            | Event::Answered(_)
             | Event::Stderr(_)
             | Event::Finished(_)
             | Event::Closed(_) => {}
         }
+    }
+
+    fn judged(&mut self, why: Option<&str>, left: u32) {
+        let reason = why.map(|why| self.masks.text(why));
+        self.line(&Line::Judged { fits: why.is_none(), reason: reason.as_deref(), left });
     }
 
     fn begun(&mut self, line: &chat::Line) {
@@ -197,15 +219,18 @@ impl Screen for Json {
         self.line(&Line::Listening { socket: &at.attach_socket, peer_id: &at.peer_id });
     }
 
-    fn finished(&mut self, Ended { finished, problem, .. }: &Ended, took: Duration) {
+    fn finished(&mut self, Ended { finished, problem, json, .. }: &Ended, took: Duration) {
         self.foreign.end();
         let warnings = std::mem::take(&mut self.warnings);
+        // It stays one line: between its parts a line end is a blank, and within a text there is none.
+        let json = json.as_ref().map(|json| json.replace(['\n', '\r'], " "));
         self.line(&Line::Result {
             outcome: finished.outcome,
             stop_reason: finished.stop_reason.as_deref(),
             output: &finished.output,
             output_truncated: finished.output_truncated,
             messages: finished.messages().collect(),
+            json: json.as_deref().and_then(|json| serde_json::from_str(json).ok()),
             permissions: &finished.permissions,
             permission_counts: finished.decisions,
             usage: finished.usage.as_ref(),
@@ -273,6 +298,23 @@ enum Line<'a> {
     /// A session that the agent knows.
     #[serde(rename = "listed")]
     Listed(&'a SessionInfo),
+    /// What failed is asked again.
+    Retry {
+        attempt: u32,
+        most: u32,
+        after_ms: u64,
+        why: Passing,
+        error: &'a Problem,
+    },
+    /// An answer was held to its schema.
+    #[serde(rename = "answer")]
+    Judged {
+        fits: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<&'a str>,
+        /// How often the agent can be asked again.
+        left: u32,
+    },
     /// Something that nobody understood.
     Notice {
         kind: &'static str,
@@ -280,6 +322,13 @@ enum Line<'a> {
     },
     Usage(&'a Usage),
     Update {
+        raw: &'a Update,
+    },
+    /// What an agent of the agent says or does, in a session of its own.
+    Subagent {
+        session_id: &'a SessionId,
+        /// The session that it works for.
+        of: &'a SessionId,
         raw: &'a Update,
     },
     /// The result of a run that was not to happen.
@@ -293,6 +342,9 @@ enum Line<'a> {
         output: &'a str,
         output_truncated: bool,
         messages: Vec<&'a str>,
+        /// The last of them, as the JSON that was wanted.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        json: Option<&'a RawValue>,
         permissions: &'a [Decision],
         permission_counts: Decisions,
         #[serde(skip_serializing_if = "Option::is_none")]

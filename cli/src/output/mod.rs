@@ -11,6 +11,7 @@ mod out;
 mod page;
 mod paint;
 mod sink;
+mod subagents;
 mod text;
 mod tools;
 mod wrap;
@@ -82,6 +83,9 @@ pub(crate) trait Screen {
 
     /// Something happened.
     fn told(&mut self, event: Event);
+
+    /// An answer was judged: what is wrong with it, and how often the agent can be asked again.
+    fn judged(&mut self, _why: Option<&str>, _left: u32) {}
 
     /// A turn of a conversation begins. It ends with a result.
     fn begun(&mut self, line: &Line);

@@ -10,7 +10,9 @@ use agentline_core::acp::{Unknown, Update};
 use agentline_core::attach::presence::Attachment;
 use agentline_core::chat::{Line, Source};
 use agentline_core::host::{Deed, Hosted};
-use agentline_core::subagent::{By, Decision, Event, Finished, Outcome, QuestionDecided, Reply, Verdict};
+use agentline_core::subagent::{
+    By, Decision, Event, Finished, Outcome, QuestionDecided, Reply, Retrying, Verdict,
+};
 use serde::Deserialize;
 
 use super::beside::{self, Beside};
@@ -21,9 +23,9 @@ use super::lines::{self, fold};
 use super::notes::Notes;
 use super::out::Out;
 use super::paint::{In, Paint, fit, span};
+use super::subagents::Subagents;
 use super::tools::Tools;
 use super::{Screen, Start};
-use crate::consent::Row;
 use crate::failure::Advice;
 use crate::words::{Ended as Result, Odd, command_line};
 
@@ -43,6 +45,7 @@ pub(crate) struct Text {
     /// What the agent said last of what the session has used.
     usage: Option<Usage>,
     plan: Vec<String>,
+    subagents: Subagents,
     stderr: Stderr,
     foreign: Foreign,
     odd: Odd,
@@ -70,6 +73,7 @@ impl Text {
             questions: 0,
             usage: None,
             plan: Vec::new(),
+            subagents: Subagents::default(),
             stderr: Stderr::Kept(String::new()),
             foreign: Foreign::new(notes.clone(), &advice),
             odd: Odd::default(),
@@ -229,6 +233,10 @@ impl Text {
 
     /// What is offered to an agent beside the protocol's older parts.
     fn other(&mut self, unknown: &Unknown) {
+        if unknown.tag == "subagent_update" {
+            let lines = self.subagents.learn(unknown);
+            return self.beside(lines);
+        }
         match beside::read(unknown) {
             Some(Beside::Plan(plan)) => self.plan(&plan),
             Some(Beside::Note { bad, text }) => {
@@ -239,6 +247,17 @@ impl Text {
                 self.note(&In(style, line).to_string());
             }
             None => {}
+        }
+    }
+
+    /// What subagents say and do.
+    fn beside(&mut self, lines: Vec<String>) {
+        if !lines.is_empty() {
+            self.end_line();
+        }
+        for line in lines {
+            let line = fit(&line, self.notes.columns());
+            self.note(&In(self.paint().dim, line).to_string());
         }
     }
 
@@ -343,6 +362,14 @@ impl Text {
         self.busy("waiting for the agent");
     }
 
+    fn retrying(&mut self, Retrying { attempt, most, after, failed, .. }: &Retrying) {
+        self.end_line();
+        let why = self.advice.failed(failed).message;
+        let line = format!("◦ {}; again in {} ({attempt} of {most})", plain(&why), span(*after));
+        self.note(&In(self.paint().dim, line).to_string());
+        self.busy("waiting for the model");
+    }
+
     /// Tools of which nobody knows how they ended: they may still run.
     fn unended(&mut self) {
         let mut labels = self.tools.unended();
@@ -404,10 +431,9 @@ impl Screen for Text {
         let withheld =
             if start.withheld.is_empty() { "nothing".to_owned() } else { start.withheld.join(", ") };
         self.say(&format!("command   {command}\ncwd       {}\nwithheld  {withheld}\n", start.cwd));
-        for (at, Row { then, calls, from, project }) in start.permissions.iter().enumerate() {
+        for (at, row) in start.permissions.iter().enumerate() {
             let head = if at == 0 { "permits   " } else { "          " };
-            let only = if *project { ", only if stricter" } else { "" };
-            self.say(&format!("{head}{then:<7} {calls} ({from}{only})\n"));
+            self.say(&format!("{head}{:<7} {}\n", row.then, row.about()));
         }
     }
 
@@ -426,6 +452,10 @@ impl Screen for Text {
         match event {
             Event::Ready(ready) => self.ready(&ready),
             Event::Text(piece) => self.text(&piece),
+            Event::Updated(updated) if updated.of.is_some() => {
+                let lines = self.subagents.hear(&updated);
+                self.beside(lines);
+            }
             Event::Updated(updated) => match (updated.moment, updated.update) {
                 (_, Update::Usage(usage)) => self.usage = Some(usage),
                 (Moment::Turn, update) => self.update(update),
@@ -436,6 +466,7 @@ impl Screen for Text {
             Event::PermissionDecided(decision) => self.decided(&decision),
             Event::QuestionDecided(decision) => self.answered(&decision),
             Event::Hosted(hosted) => self.hosted(&hosted),
+            Event::Retrying(retrying) => self.retrying(&retrying),
             Event::PageDone(_) => self.note(&format!("  {}", In(self.paint().good, "✓ done at that page"))),
             Event::Stderr(text) => self.stderr(&text),
             Event::Noticed(notice) => self.odd.add(&notice),
@@ -444,10 +475,21 @@ impl Screen for Text {
             | Event::PermissionAsked(_)
             | Event::QuestionAsked(_)
             | Event::FileWanted(_)
+            | Event::Answered(_)
             | Event::Listed(_)
             | Event::Line(_)
             | Event::Finished(_)
             | Event::Closed(_) => {}
+        }
+    }
+
+    fn judged(&mut self, why: Option<&str>, left: u32) {
+        if let (Some(why), 1..) = (why, left) {
+            self.end_line();
+            let why = self.advice.masks.text(why);
+            let line = format!("◦ the answer does not fit the schema: {}; asked again", plain(&why));
+            self.note(&In(self.paint().dim, line).to_string());
+            self.busy("waiting for the agent");
         }
     }
 
@@ -486,8 +528,10 @@ impl Screen for Text {
         self.note(&In(self.paint().dim, line).to_string());
     }
 
-    fn finished(&mut self, Result { finished, problem, .. }: &Result, took: Duration) {
-        if let Some(last) = finished.messages().last().filter(|_| self.advice.last) {
+    fn finished(&mut self, Result { finished, problem, json, .. }: &Result, took: Duration) {
+        let last = || finished.messages().last().filter(|_| self.advice.last);
+        let last = if self.advice.schema.is_some() { json.as_deref() } else { last() };
+        if let Some(last) = last {
             self.say(last);
         }
         self.end_line();
@@ -496,6 +540,8 @@ impl Screen for Text {
         self.notes.still();
         self.foreign.end();
         let paint = self.paint();
+        let lines = self.subagents.end();
+        self.beside(lines);
         self.unended();
         if let Some(line) = self.odd.take() {
             let line = self.advice.masks.text(&line).into_owned();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use agentline_core::acp::Notice;
 use agentline_core::acp::session::{AuthMethod, Unsettable};
 use agentline_core::conversation::Overspent;
+use agentline_core::problem::passing::Passing;
 use agentline_core::problem::{Clock, Failed, Foreign, Millionths, Phase, RootCause};
 use agentline_core::{Exit, OpenError, Refused};
 
@@ -37,6 +38,11 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
+    /// Whether it has the option --retry.
+    const fn has_retry(self) -> bool {
+        matches!(self, Self::Run | Self::Chat)
+    }
+
     /// The option that sets a clock, where there is one.
     const fn option(self, clock: Clock) -> Option<&'static str> {
         match (self, clock) {
@@ -112,6 +118,7 @@ fn message(failed: &Failed, about: Subject<'_>) -> String {
         RootCause::Overspent(Overspent::Tools { most }) => {
             format!("cancelled: {name} called more than {most} tool{}", if *most == 1 { "" } else { "s" })
         }
+        RootCause::Unwanted { why } => format!("the answer of {name} does not fit the schema: {why}"),
         RootCause::Cancelled => "cancelled".to_owned(),
         RootCause::Undriven => "nobody drives the run any more".to_owned(),
     }
@@ -222,6 +229,10 @@ fn hint(failed: &Failed, about: Subject<'_>) -> Option<String> {
         }
         RootCause::Overspent(Overspent::Cost { .. }) => "a higher --max-cost".into(),
         RootCause::Overspent(Overspent::Tools { .. }) => "a higher --max-turns-tools".into(),
+        RootCause::Unwanted { .. } => "more --schema-tries; --json shows what it said".into(),
+        RootCause::Rpc(error) if about.verb.has_retry() && Passing::of(error).is_some() => {
+            "later, or with --retry 3".into()
+        }
         RootCause::Rejected { .. } => "allow it: --permission allow, or --permission ask".into(),
         RootCause::Gone(_)
         | RootCause::NotAcp(Foreign::Framing(_))

@@ -10,6 +10,7 @@ use agentline_core::subagent::{Event, Finished};
 use serde::Serialize;
 
 use super::{Ended, Language, Phase, Problem, command_line};
+use crate::consent::Row;
 use crate::failure::Advice;
 use crate::output::{EndedTool, Tools, plain, ran_unasked};
 
@@ -37,6 +38,9 @@ pub(crate) enum Line<'a> {
         auth_methods: &'a [AuthMethod],
         /// Who it is.
         agent_info: Option<&'a Implementation>,
+        /// What decides about permissions in a run, where there are rules.
+        #[serde(skip_serializing_if = "<[Row]>::is_empty")]
+        permissions: &'a [Row],
     },
     /// The end.
     #[serde(rename_all = "camelCase")]
@@ -54,7 +58,12 @@ pub(crate) enum Line<'a> {
 
 impl<'a> Line<'a> {
     /// The first object.
-    pub(crate) fn check(id: Option<&'a str>, command: &'a [String], ready: &'a Ready) -> Self {
+    pub(crate) fn check(
+        id: Option<&'a str>,
+        command: &'a [String],
+        ready: &'a Ready,
+        permissions: &'a [Row],
+    ) -> Self {
         Self::Check {
             id,
             command,
@@ -64,6 +73,7 @@ impl<'a> Line<'a> {
             session_list: ready.capabilities.session_capabilities.list,
             auth_methods: &ready.auth_methods,
             agent_info: ready.agent_info.as_ref(),
+            permissions,
         }
     }
 
@@ -97,6 +107,14 @@ impl Lines {
         Self { language, tools: Tools::default(), text: At::Nowhere }
     }
 
+    /// What decides about permissions in a run, one after the other.
+    pub(crate) fn permits(&self, rows: &[Row]) -> String {
+        let words = Words::of(self.language);
+        rows.iter()
+            .map(|row| words.line(words.permits, &format!("{:<7} {}", row.then, row.about())))
+            .collect()
+    }
+
     /// What is printed of an event.
     pub(crate) fn told(&mut self, event: &Event) -> String {
         let words = Words::of(self.language);
@@ -120,6 +138,8 @@ impl Lines {
             | Event::PageDone(_)
             | Event::FileWanted(_)
             | Event::Hosted(_)
+            | Event::Retrying(_)
+            | Event::Answered(_)
             | Event::Stderr(_)
             | Event::Noticed(_)
             | Event::Closed(_) => String::new(),
@@ -239,6 +259,7 @@ struct Words {
     yes: &'static str,
     no: &'static str,
     session: &'static str,
+    permits: &'static str,
     tool: &'static str,
     permission: &'static str,
     cancelled: &'static str,
@@ -302,6 +323,7 @@ const ENGLISH: Words = Words {
     yes: "yes",
     no: "no",
     session: "session",
+    permits: "a run permits",
     tool: "tool",
     permission: "permission",
     cancelled: "cancelled",
@@ -321,6 +343,7 @@ const CHINESE: Words = Words {
     yes: "是",
     no: "否",
     session: "会话",
+    permits: "运行时权限",
     tool: "工具",
     permission: "审批",
     cancelled: "cancelled",

@@ -11,6 +11,8 @@ pub(crate) struct Ended {
     pub(crate) problem: Option<Problem>,
     /// Something was refused since there was nobody to ask.
     pub(crate) unasked: bool,
+    /// The last message as the JSON that was wanted.
+    pub(crate) json: Option<String>,
 }
 
 impl Ended {
@@ -28,7 +30,7 @@ impl Ended {
             usage: None,
             error: None,
         };
-        Self { finished, problem, unasked: false }
+        Self { finished, problem, unasked: false, json: None }
     }
 
     /// The exit code of a command that ends with it.

@@ -96,6 +96,48 @@ fn fault(&(name, code, phase, kind): &Row) {
 }
 
 #[test]
+fn what_a_run_here_would_permit_is_shown_where_there_are_rules() {
+    let clinic = Clinic::new();
+    clinic.manifest(json!({ "command": AGENTLINE, "args": ["demo-agent"] }));
+    let folder = clinic.0.path("work/.agentline");
+    fs::create_dir(&folder).expect("a folder");
+    let settings = r#"{"permissions":{"rules":[{"command":"cargo","then":"reject"}]}}"#;
+    fs::write(folder.join("settings.json"), settings).expect("a file");
+    let ended = clinic.done(&["--allow", "read", "mine"]);
+    let table = "\
+a run permits: allow   read (--allow read)
+a run permits: reject  any other call (by default)
+a run permits: reject  command cargo (.agentline/settings.json rules[0], only if stricter)
+protocol version: 1
+";
+    assert!(ended.code == Some(0) && ended.out.starts_with(table), "{ended:?}");
+    let objects = clinic.done(&["--json", "--allow", "read", "mine"]).objects();
+    let rules: Vec<&Value> =
+        objects[0]["permissions"].as_array().expect("a table").iter().map(|row| &row["then"]).collect();
+    assert_eq!(rules, ["allow", "reject", "reject"]);
+    fs::write(folder.join("settings.json"), r#"{"permissions":{"rules":[{"then":"allow"}]}}"#)
+        .expect("a file");
+    assert_eq!(clinic.done(&["mine"]).code, Some(2));
+}
+
+#[test]
+fn a_check_offers_what_a_run_offers() {
+    let clinic = Clinic::new();
+    let said = |words: &[&str]| {
+        let (agent, witness) = clinic.0.tapped(&[AGENTLINE, "demo-agent"]);
+        let agent: Vec<&str> = agent.iter().map(String::as_str).collect();
+        done(&mut clinic.0.agentline(&[words, &agent].concat()));
+        let words = witness.last_words();
+        let first: Value = serde_json::from_str(words.lines().next().expect("a line")).expect("JSON");
+        let _ = fs::remove_file(clinic.0.path("witness"));
+        first["params"]["clientCapabilities"].clone()
+    };
+    let offered = said(&["run", "hello"]);
+    assert_eq!(offered["auth"]["terminal"], true);
+    assert_eq!(said(&["agent", "check"]), offered);
+}
+
+#[test]
 fn without_a_prompt_the_agent_says_what_it_can() {
     let clinic = Clinic::new();
     clinic.manifest(json!({ "command": AGENTLINE, "args": ["demo-agent"] }));

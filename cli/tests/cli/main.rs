@@ -2,6 +2,7 @@
 
 mod agents;
 mod announce;
+mod answers;
 mod arguments;
 mod asking;
 mod attach;

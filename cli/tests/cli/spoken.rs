@@ -165,7 +165,7 @@ fn c3_untrusted_bytes_on_the_terminal() {
         turn[1] = messages(&[
             json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": words.evil()}}),
         ]);
-        for (how, asks) in [(&["run", "hi"][..], true), (&["chat"], false), (&["agent", "check"], false)] {
+        for (how, asks) in [(&["run", "hi"][..], true), (&["chat"], true), (&["agent", "check"], false)] {
             let mut terminal = Terminal::new(&mut run(how, &turn[..2]));
             if asks {
                 terminal.until("or n, then Enter");
@@ -310,4 +310,64 @@ fn c3_what_a_peer_answers_is_not_obeyed_either() {
     let mut terminal = Terminal::new(&mut bench.agentline(&["attach", "list"]));
     terminal.end();
     nothing_is_obeyed("attach list", &terminal);
+}
+
+#[test]
+fn agents_of_the_agent_are_shown_below_it() {
+    let bench = Bench::new();
+    let of = |session: &str, update: Value| {
+        let params = json!({"sessionId": session, "update": update});
+        json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
+    };
+    let say = |text: &str| json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}});
+    let subagent = |patch: Value| {
+        let mut news = json!({"sessionUpdate": "subagent_update", "sessionId": "child"});
+        news.as_object_mut().expect("an object").append(&mut patch.as_object().expect("an object").clone());
+        of("s", news)
+    };
+    let question = json!({"jsonrpc": "2.0", "id": 9, "method": "session/request_permission", "params": {
+        "sessionId": "child", "toolCall": {"toolCallId": "t", "title": "look there"},
+        "options": [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]}});
+    let call =
+        json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "look there", "kind": "read"});
+    let done_call = json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed"});
+    let agent = bench.answering(&[
+        messages(&[result(0, json!({"protocolVersion": 1}))]),
+        messages(&[result(1, json!({"sessionId": "s"}))]),
+        messages(&[
+            of("s", say("I send my scout.\n")),
+            subagent(json!({"title": "scout", "state": {"state": "running"}})),
+            of("child", call),
+            question,
+        ]),
+        messages(&[
+            of("child", done_call),
+            of("child", say("There are ")),
+            of("child", say("three.\nNo more.")),
+            subagent(json!({"state": {"state": "idle"}})),
+            of("s", say("Three.\n")),
+            result(2, json!({"stopReason": "end_turn"})),
+        ]),
+    ]);
+    let shown = done(bench.agentline(&["run", "go", "-p", "allow"]).args(&agent));
+    assert_eq!((shown.code, &*shown.out), (Some(0), "I send my scout.\nThree.\n"), "{shown:?}");
+    let mut rest = &*shown.err;
+    for line in [
+        "  ┆ scout: begins\n",
+        "allowed once: look there",
+        "  ┆ scout: ✓ read look there\n",
+        "  ┆ scout: There are three.\n",
+        "  ┆ scout: No more.\n",
+        "  ┆ scout: is done\n",
+    ] {
+        rest = rest.split_once(line).unwrap_or_else(|| panic!("no {line:?} in {rest}")).1;
+    }
+    let told = done(bench.agentline(&["run", "--json", "go", "-p", "allow"]).args(&agent));
+    assert_eq!(told.result()["output"], "I send my scout.\nThree.\n");
+    let theirs: Vec<Value> =
+        told.objects().into_iter().filter(|object| object["type"] == "subagent").collect();
+    assert!(
+        theirs.len() == 4 && theirs.iter().all(|it| it["sessionId"] == "child" && it["of"] == "s"),
+        "{told:?}"
+    );
 }

@@ -208,6 +208,8 @@ impl Hub {
             | Said::PageDone(_)
             | Said::FileWanted(_)
             | Said::Hosted(_)
+            | Said::Retrying(_)
+            | Said::Answered(_)
             | Said::Stderr(_)
             | Said::Noticed(_)
             | Said::Closed(_) => return,

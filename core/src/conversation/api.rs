@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::budget::Budget;
 use super::errand::Errand;
 use super::questions::{QuestionAsked, QuestionDecided, Questions, Reply};
+use super::retry::Retrying;
 use crate::acp::client::{self, PermissionAsked, Ready, Text, Updated};
 use crate::acp::session::{AuthMethod, SessionList, SessionSetup, SessionState, Setting};
 use crate::acp::{
@@ -59,6 +60,12 @@ pub struct Config {
     /// What the agent may spend.
     #[serde(default)]
     pub budget: Budget,
+    /// How often a request on the way to the session, and each prompt, is asked again if the agent's model is overloaded
+    /// or cannot be reached. A prompt is so only as long as nothing came of it: no piece of the answer, no tool call, no
+    /// question. Thoughts and plans may come twice. The waits are bounded, see [`Retrying::after`]; an agent that names
+    /// more than ten minutes is not waited for.
+    #[serde(default)]
+    pub retries: u32,
     /// Bytes of the answer that are kept for the result of a turn; the beginning, when there is more. 16 MiB: longer
     /// ones are read as they stream.
     #[serde(default = "output")]
@@ -85,6 +92,7 @@ impl Config {
             rules: Rules::default(),
             questions: Questions::default(),
             budget: Budget::default(),
+            retries: 0,
             output: output(),
         }
     }
@@ -205,6 +213,11 @@ pub enum Event {
     FileWanted(Box<FileWanted>),
     /// Something was done for the agent.
     Hosted(Box<Hosted>),
+    /// A request or a prompt failed by what passes, and is asked again after a wait.
+    Retrying(Box<Retrying>),
+    /// An answer that the application is to judge before it is the result: only of a [run](crate::subagent) whose config
+    /// [says so](crate::subagent::Config::again).
+    Answered(Box<Answered>),
     /// The child wrote to its standard error.
     Stderr(String),
     /// Something about the agent that is worth knowing.
@@ -222,6 +235,18 @@ pub struct SessionOpened {
     pub session: SessionId,
     /// Its modes and options.
     pub state: SessionState,
+}
+
+/// An answer to be judged: [accepted](crate::subagent::Command::Accept) or [not](crate::subagent::Command::Reject). An
+/// agent that goes before that leaves it as the result, unjudged.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Answered {
+    /// The last message of the answer.
+    pub message: String,
+    /// Whether the answer was longer than what is kept, so that its last message is not this one.
+    pub truncated: bool,
+    /// How often the agent can be asked again.
+    pub left: u32,
 }
 
 /// How a permission request was answered.

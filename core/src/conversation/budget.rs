@@ -12,7 +12,7 @@ pub struct Budget {
     /// Millionths of whatever unit the agent counts the cost of its session in. An agent that tells no cost spends
     /// nothing.
     pub cost: Option<u64>,
-    /// Tool calls of one turn.
+    /// Tool calls of one turn, those of its subagents included.
     pub tools: Option<u32>,
 }
 
@@ -56,7 +56,7 @@ impl Purse {
 
     /// Takes an update; what is too much by it.
     pub(super) fn take(&mut self, updated: &Updated) -> Option<Overspent> {
-        if let Update::Usage(usage) = &updated.update {
+        if let (Update::Usage(usage), None) = (&updated.update, &updated.of) {
             return self.costs(usage.cost.as_ref()?);
         }
         if let (Update::ToolCall(_), Moment::Turn) = (&updated.update, updated.moment) {

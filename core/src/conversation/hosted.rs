@@ -11,6 +11,7 @@ use crate::rpc::{RpcError, code};
 impl Conversation {
     /// The agent wants something done that we offered.
     pub(super) fn hosting_asked(&mut self, now: Now, asked: Box<PermissionAsked>) {
+        self.retry.bears();
         let request = asked.request;
         let (event, allowed) = self.turn.asked_of_host(asked);
         self.out.tell_all(event);

@@ -1,8 +1,8 @@
 //! One agent, one session, one turn after the other. A [run](crate::subagent) and a [chat](crate::chat) are made of it.
 //!
 //! ```text
-//!  Starting ──all is set──► Idle ◄──turn over── Running
-//!     │                      │ └─────Prompt────► │
+//!  Starting ──all is set──► Idle ◄──turn over── Running ──failed by what passes──► Waiting
+//!     │                      │ └─────Prompt────► │ ◄───────────said again──────────┘
 //!     └── lost, failed, Shutdown, Hasten ────────┴──► Leaving ──the child is gone──► Over
 //! ```
 //!
@@ -21,17 +21,19 @@ mod judge;
 mod login;
 mod opening;
 mod questions;
+mod retry;
 mod settings;
 pub(crate) mod turn;
 
 pub use crate::acp::session::Setting;
 pub use api::{
-    Allow, By, Choice, Command, Config, Decision, Decisions, Event, Finished, Outcome, Policy, SessionOpened,
-    Verdict,
+    Allow, Answered, By, Choice, Command, Config, Decision, Decisions, Event, Finished, Outcome, Policy,
+    SessionOpened, Verdict,
 };
 pub use budget::{Budget, Overspent};
 pub use errand::Errand;
 pub use questions::{QuestionAsked, QuestionDecided, Questions, Reply, Wanted};
+pub use retry::Retrying;
 
 use std::time::Duration;
 
@@ -40,13 +42,14 @@ use crate::acp::elicitation;
 use crate::acp::{ContentBlock, Fault, PermissionOutcome, RequestKey, SessionId};
 use crate::closed::Closed;
 use crate::host::{self, Hosting};
-use crate::machine::{Deadline, Heard, Input, LinkId, Machine, Now, Output, Outputs, Refused, Tag};
+use crate::machine::{Deadline, Heard, Input, LinkId, Machine, Now, Output, Outputs, Refused, Tag, soonest};
 use crate::problem::{Clock, Failed, Phase, RootCause};
 use budget::Purse;
 use evidence::{Evidence, Lost};
 use judge::Judge;
 use opening::{Opening, Step};
 use questions::Open;
+use retry::Retry;
 use turn::{Ending, Turn};
 
 /// A conversation with one agent. [The module](self) draws what it goes through.
@@ -59,6 +62,7 @@ pub struct Conversation {
     turn: Turn,
     questions: Open,
     purse: Purse,
+    retry: Retry,
     /// Whether the agent takes resources, and not only links to them.
     embeds: bool,
     /// What failed on our side during the turn: the reason of its end, whatever the agent says.
@@ -72,6 +76,8 @@ enum State {
     Starting(Box<Opening>),
     Idle,
     Running,
+    /// A turn whose prompt is said again after a while.
+    Waiting,
     /// `Some`: the child's end is part of why.
     Leaving(Option<Lost>),
     Over,
@@ -95,6 +101,7 @@ impl Machine for Conversation {
             rules,
             questions,
             budget,
+            retries,
             output,
         } = config;
         let asks = policy == Policy::Ask || questions == Questions::Ask;
@@ -107,6 +114,7 @@ impl Machine for Conversation {
             turn: Turn::new(judge, output),
             questions: Open::new(questions),
             purse: Purse::new(budget),
+            retry: Retry::new(retries),
             embeds: false,
             halt: None,
             evidence: Evidence::default(),
@@ -125,6 +133,10 @@ impl Machine for Conversation {
         }
         self.client.handle(now, input);
         self.settle(now);
+        if let Some(command) = self.retry.take(now.mono) {
+            self.ask_again(now, command);
+            self.settle(now);
+        }
     }
 
     fn command(&mut self, now: Now, command: Command) -> Result<(), Refused> {
@@ -157,7 +169,8 @@ impl Machine for Conversation {
     }
 
     fn deadline(&self) -> Option<Deadline> {
-        self.client.deadline()
+        let retry = self.retry.due().map(|at| (at, "the wait before it is asked again"));
+        soonest(retry, self.client.deadline())
     }
 }
 
@@ -204,8 +217,14 @@ impl Conversation {
             match self.out.pass(output) {
                 Some(host::Told::Client(event)) => self.told(now, event),
                 Some(host::Told::Asked(asked)) => self.hosting_asked(now, asked),
-                Some(host::Told::File(wanted)) => self.out.tell(Event::FileWanted(wanted)),
-                Some(host::Told::Hosted(hosted)) => self.out.tell(Event::Hosted(hosted)),
+                Some(host::Told::File(wanted)) => {
+                    self.retry.bears();
+                    self.out.tell(Event::FileWanted(wanted));
+                }
+                Some(host::Told::Hosted(hosted)) => {
+                    self.retry.bears();
+                    self.out.tell(Event::Hosted(hosted));
+                }
                 None => {}
             }
         }
@@ -225,7 +244,7 @@ impl Conversation {
     const fn phase(&self) -> Phase {
         match &self.state {
             State::Starting(opening) => opening.phase(),
-            State::Idle | State::Running => Phase::Prompt,
+            State::Idle | State::Running | State::Waiting => Phase::Prompt,
             State::Leaving(_) | State::Over => Phase::Teardown,
         }
     }
@@ -234,16 +253,23 @@ impl Conversation {
         match self.state {
             State::Idle => {}
             State::Starting(_) => return Err(Refused::NotReady),
-            State::Running => return Err(Refused::Busy),
+            State::Running | State::Waiting => return Err(Refused::Busy),
             State::Leaving(_) | State::Over => return Err(Refused::Closed),
         }
         let session = self.session.clone().ok_or(Refused::Unknown)?;
         if !self.embeds {
             words = words.into_iter().map(ContentBlock::linked).collect();
         }
-        self.state = State::Running;
         self.purse.begin();
-        match self.client.command(now, client::Command::Prompt { tag: STEP, session, prompt: words }) {
+        let prompt = client::Command::Prompt { tag: STEP, session, prompt: words };
+        self.retry.asks(&prompt);
+        self.say(now, prompt);
+        Ok(())
+    }
+
+    fn say(&mut self, now: Now, prompt: client::Command) {
+        self.state = State::Running;
+        match self.client.command(now, prompt) {
             Ok(()) => {}
             // The agent has gone meanwhile.
             Err(Refused::Closed) => self.lose(now, Phase::Prompt, Failure::Disconnected),
@@ -253,7 +279,15 @@ impl Conversation {
                 self.halt(now, Failed::new(Phase::Prompt, RootCause::Impossible(refused)));
             }
         }
-        Ok(())
+    }
+
+    /// What failed before is asked as it was.
+    fn ask_again(&mut self, now: Now, command: client::Command) {
+        match self.state {
+            State::Waiting => self.say(now, command),
+            State::Starting(_) => self.ask(now, command),
+            State::Idle | State::Running | State::Leaving(_) | State::Over => {}
+        }
     }
 
     fn cancel(&mut self, now: Now) -> Result<(), Refused> {
@@ -262,6 +296,12 @@ impl Conversation {
                 self.client.command(now, client::Command::Cancel { session })?;
                 self.turn.cancelled();
                 self.give_up_hosting(now);
+                Ok(())
+            }
+            (State::Waiting, _) => {
+                self.retry.give_up();
+                self.state = State::Idle;
+                self.end_turn(Ending::plain(Outcome::Aborted));
                 Ok(())
             }
             (State::Starting(_), _) => Err(Refused::NotReady),
@@ -302,14 +342,25 @@ impl Conversation {
             Agent::Ready(ready) => self.ready(now, ready),
             Agent::Line(line) => self.out.tell(Event::Line(line)),
             Agent::Text(text) => {
+                if turn::is_answer(&text) {
+                    self.retry.bears();
+                }
                 self.turn.heard(&text);
                 self.out.tell(Event::Text(text));
             }
             Agent::Updated(updated) => {
-                if let State::Starting(opening) = &mut self.state {
+                let is_own = updated.of.is_none();
+                if let State::Starting(opening) = &mut self.state
+                    && is_own
+                {
                     opening.hear(&updated.update);
                 }
-                self.turn.updated(&updated);
+                if turn::bears(&updated) {
+                    self.retry.bears();
+                }
+                if is_own {
+                    self.turn.updated(&updated);
+                }
                 let too_much = self.purse.take(&updated);
                 self.out.tell(Event::Updated(updated));
                 if let Some(what) = too_much {
@@ -322,6 +373,7 @@ impl Conversation {
                 self.out.tell_all(withdrawn.or_else(|| self.questions.withdrawn(request)));
             }
             Agent::Requested(requested) => {
+                self.retry.bears();
                 let (event, answer) = self.questions.asked(*requested);
                 self.out.tell_all(event);
                 // Refused only when the connection is leaving: then nobody waits for it.
@@ -337,15 +389,7 @@ impl Conversation {
                     self.go_on(now, step);
                 }
             }
-            Agent::Failed(_, failure) => {
-                if let State::Starting(opening) = &mut self.state {
-                    if let Some(login) = opening.refused(&failure) {
-                        return self.go_on(now, Some(login));
-                    }
-                    self.evidence.values = opening.values();
-                }
-                self.lose(now, self.phase(), *failure);
-            }
+            Agent::Failed(_, failure) => self.refused(now, *failure),
             Agent::TurnEnded(ended) => self.turn_ended(now, *ended),
             Agent::Stderr(text) => self.out.tell(Event::Stderr(text)),
             Agent::Noticed(notice) => {
@@ -367,16 +411,30 @@ impl Conversation {
         }
     }
 
+    /// A request was refused on the way to a session.
+    fn refused(&mut self, now: Now, failure: Failure) {
+        if let State::Starting(opening) = &mut self.state {
+            if let Some(login) = opening.refused(&failure) {
+                return self.go_on(now, Some(login));
+            }
+            let values = opening.values();
+            if self.is_retried(now, &failure) {
+                return;
+            }
+            self.evidence.values = values;
+        }
+        self.lose(now, self.phase(), failure);
+    }
+
     /// On the way to a session.
     fn go_on(&mut self, now: Now, step: Option<Step>) {
         let mut next = step;
         while let Some(step) = next.take() {
             match step {
-                Step::Ask(command) => match self.client.command(now, command) {
-                    // Only a connection that is leaving refuses so, and it tells the reason.
-                    Ok(()) | Err(Refused::Closed) => {}
-                    Err(refused) => self.fail(now, RootCause::Impossible(refused)),
-                },
+                Step::Ask(command) => {
+                    self.retry.asks(&command);
+                    self.ask(now, command);
+                }
                 Step::Opened(opened) => {
                     self.out.tell(Event::SessionOpened(opened));
                     if let State::Starting(opening) = &mut self.state {
@@ -399,7 +457,27 @@ impl Conversation {
         }
     }
 
+    fn ask(&mut self, now: Now, command: client::Command) {
+        match self.client.command(now, command) {
+            // Only a connection that is leaving refuses so, and it tells the reason.
+            Ok(()) | Err(Refused::Closed) => {}
+            Err(refused) => self.fail(now, RootCause::Impossible(refused)),
+        }
+    }
+
+    /// Whether what failed is asked again.
+    fn is_retried(&mut self, now: Now, failure: &Failure) -> bool {
+        if self.turn.is_cancelled() || self.halt.is_some() {
+            return false;
+        }
+        let failed = self.evidence.failure(self.phase(), failure);
+        let Some(retrying) = self.retry.failed(now.mono, failure, failed) else { return false };
+        self.out.tell(Event::Retrying(Box::new(retrying)));
+        true
+    }
+
     fn permission_asked(&mut self, now: Now, asked: Box<PermissionAsked>) {
+        self.retry.bears();
         let call = &asked.asked.tool_call;
         let title = call.title.clone().unwrap_or_else(|| call.tool_call_id.clone());
         let (event, answer) = self.turn.asked(asked);
@@ -424,6 +502,10 @@ impl Conversation {
             }
             // How the child ended is part of the reason.
             Err(Failure::Disconnected) => return self.lose(now, Phase::Prompt, Failure::Disconnected),
+            Err(failure) if self.is_retried(now, &failure) => {
+                self.state = State::Waiting;
+                return;
+            }
             Err(failure) => (None, Ending::failed(self.evidence.failure(Phase::Prompt, &failure))),
         };
         self.give_up_hosting(now);
@@ -446,6 +528,10 @@ impl Conversation {
         match self.state {
             State::Running => self.halt = Some(Box::new(failed)),
             State::Starting(_) | State::Idle => self.end_turn(Ending::failed(failed)),
+            State::Waiting => {
+                self.state = State::Idle;
+                self.end_turn(Ending::failed(failed));
+            }
             State::Leaving(_) | State::Over => {}
         }
         self.leave(now, None);
@@ -462,6 +548,10 @@ impl Conversation {
 
     fn leave(&mut self, now: Now, lost: Option<Lost>) {
         if !self.is_leaving() {
+            self.retry.give_up();
+            if matches!((&self.state, &lost), (State::Waiting, None)) {
+                self.end_turn(Ending::plain(Outcome::Aborted));
+            }
             self.state = State::Leaving(lost);
             // Refused when it is leaving already.
             let _ = self.client.command(now, client::Command::Shutdown);
@@ -469,11 +559,12 @@ impl Conversation {
     }
 
     fn closed(&mut self, now: Now, closed: Box<Closed<Fault>>) {
+        self.retry.give_up();
         let phase = self.phase();
         let lost = match std::mem::replace(&mut self.state, State::Over) {
             State::Leaving(lost) => lost,
             // Nothing was open that could have failed.
-            State::Starting(_) | State::Idle | State::Running | State::Over => {
+            State::Starting(_) | State::Idle | State::Running | State::Waiting | State::Over => {
                 Some(Lost { phase, failure: Failure::Disconnected, at: now.mono })
             }
         };

@@ -280,6 +280,19 @@ pub(crate) fn is_answer(text: &Text) -> bool {
     text.moment == Moment::Turn && text.speaker == Speaker::Agent
 }
 
+/// Whether an update is something that would come twice if its turn began anew: a tool, what is shown as an answer, or
+/// what a subagent did.
+pub(crate) const fn bears(updated: &Updated) -> bool {
+    let is_of_turn = matches!(updated.moment, Moment::Turn);
+    let is_of_subagent = updated.of.is_some();
+    is_of_turn
+        && (is_of_subagent
+            || matches!(
+                updated.update,
+                Update::ToolCall(_) | Update::ToolCallUpdate(_) | Update::Message(Speaker::Agent, _)
+            ))
+}
+
 /// Bytes of the decisions that the result lists. Each was told when it was made.
 const BYTES: usize = 256 << 10;
 /// Bytes of a title, an id or the name of an option that are kept.

@@ -346,7 +346,7 @@ impl Source {
 }
 
 /// An update, with what was written.
-pub(super) fn item(Updated { session, moment, update, raw }: Updated) -> Item {
+pub(super) fn item(Updated { session, moment, update, raw, of: _ }: Updated) -> Item {
     let news = match update {
         Update::Message(speaker, chunk) => News::Block(Box::new((speaker, chunk))),
         Update::ToolCall(call) => News::Tool { is_new: true, call: Box::new(call.into()) },

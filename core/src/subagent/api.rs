@@ -19,13 +19,18 @@ pub struct Config {
     /// For the whole run. `None` waits for ever.
     #[serde(default)]
     pub timeout: Option<Duration>,
+    /// How often the application may ask again when an answer is not what it wanted. It then judges each answer of a turn
+    /// that was completed, before that is the result: [`Event::Answered`](super::Event::Answered). `None`: the first
+    /// answer is the result, whatever it is.
+    #[serde(default)]
+    pub again: Option<u32>,
 }
 
 impl Config {
     /// A run that takes as long as it takes.
     #[must_use]
     pub const fn new(conversation: conversation::Config, prompt: Vec<ContentBlock>) -> Self {
-        Self { conversation, prompt, timeout: None }
+        Self { conversation, prompt, timeout: None, again: None }
     }
 }
 
@@ -55,6 +60,16 @@ pub enum Command {
         request: RequestKey,
         /// What it holds, or nothing where it was written.
         done: Result<String, FileError>,
+    },
+    /// The answer is what was wanted, and the result. Refused: `Unknown`, no answer waits for a judgement.
+    Accept,
+    /// The answer is not what was wanted. Refused: `Unknown`, no answer waits for a judgement.
+    Reject {
+        /// What is wrong with it: the reason of the failure, where the agent is not asked again.
+        why: String,
+        /// What the agent is told, in the same session. It is not asked again where there is nothing to say, or where it
+        /// was as often as [it might](Config::again): then the run fails.
+        prompt: Vec<ContentBlock>,
     },
     /// End the child: the ladder begins at once.
     Dispose,

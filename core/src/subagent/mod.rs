@@ -13,6 +13,10 @@
 //! of the agent is told when the child is gone, since how it went is part of the reason. Either way it is told exactly once. A run
 //! that goes [nowhere](Choice::Nowhere) has its result with the handshake, and one on an [errand](Errand) when that is
 //! done.
+//!
+//! Where the application [judges](Config::again) answers, it comes between the end of the turn and the result: what it does
+//! not accept is asked for again in the same session, with its reason, until it may not be asked again. The result is then
+//! of the last turn.
 
 mod api;
 pub mod env;
@@ -20,8 +24,8 @@ pub mod provider;
 mod run;
 
 pub use crate::conversation::{
-    Allow, Budget, By, Choice, Decision, Decisions, Errand, Event, Finished, Outcome, Policy, QuestionAsked,
-    QuestionDecided, Questions, Reply, SessionOpened, Setting, Verdict, Wanted,
+    Allow, Answered, Budget, By, Choice, Decision, Decisions, Errand, Event, Finished, Outcome, Policy,
+    QuestionAsked, QuestionDecided, Questions, Reply, Retrying, SessionOpened, Setting, Verdict, Wanted,
 };
 pub use api::{Command, Config};
 pub use run::Run;

@@ -8,9 +8,9 @@ use crate::acp::ContentBlock;
 use crate::acp::client::{Moment, Text};
 use crate::conversation::answer::{Answer, Said};
 use crate::conversation::turn::is_answer;
-use crate::conversation::{self, Conversation, Event, Finished, Outcome};
+use crate::conversation::{self, Answered, Conversation, Event, Finished, Outcome};
 use crate::machine::{Deadline, Heard, Input, Machine, Now, Output, Outputs, Refused, Time, soonest};
-use crate::problem::Clock;
+use crate::problem::{Clock, Failed, Phase, RootCause};
 
 /// One prompt to one fresh child.
 #[derive(Debug)]
@@ -26,6 +26,10 @@ pub struct Run {
     output_limit: usize,
     /// The result, while the agent may still say what belongs to it.
     late: Option<Late>,
+    /// How often the agent may be asked again, where the application judges its answers.
+    again: Option<u32>,
+    /// The result, while the application judges it.
+    judged: Option<Box<Finished>>,
     /// The result is told.
     told: bool,
     out: Outputs<Event>,
@@ -45,7 +49,7 @@ impl Machine for Run {
     type Event = Event;
 
     fn new(now: Now, config: Config) -> Self {
-        let Config { conversation, prompt, timeout } = config;
+        let Config { conversation, prompt, timeout, again } = config;
         let output_limit = conversation.output;
         let mut run = Self {
             conversation: Conversation::new(now, conversation),
@@ -55,6 +59,8 @@ impl Machine for Run {
             message: None,
             output_limit,
             late: None,
+            again,
+            judged: None,
             told: false,
             out: Outputs::default(),
         };
@@ -70,10 +76,12 @@ impl Machine for Run {
             self.tell(now);
             self.settle(now);
         }
-        if let Some((_, after)) = self.timeout.take_if(|(at, _)| *at <= now.mono) {
+        let is_late = self.late.is_some();
+        if let Some((_, after)) = self.timeout.take_if(|(at, _)| !is_late && *at <= now.mono) {
             if self.cancelled {
                 self.leave(now);
             } else {
+                self.judged = None;
                 self.conversation.expired(now, Clock::Run, after);
             }
             self.settle(now);
@@ -91,7 +99,7 @@ impl Machine for Run {
     }
 
     fn deadline(&self) -> Option<Deadline> {
-        let timeout = self.timeout.map(|(at, _)| (at, "the whole run"));
+        let timeout = self.timeout.filter(|_| self.late.is_none()).map(|(at, _)| (at, "the whole run"));
         let late = self.late.as_ref().map(|late| (late.until, "the last words of a turn"));
         soonest(soonest(timeout, late), self.conversation.deadline())
     }
@@ -99,9 +107,8 @@ impl Machine for Run {
 
 impl Run {
     fn obey(&mut self, now: Now, command: Command) -> Result<(), Refused> {
-        let is_answer =
-            matches!(command, Command::Answer { .. } | Command::Reply { .. } | Command::FileDone { .. });
-        if self.late.is_some() && !is_answer {
+        let ends = matches!(command, Command::Cancel | Command::Dispose | Command::Hasten);
+        if self.late.is_some() && ends {
             self.cancelled = true;
             self.tell(now);
             if command != Command::Hasten {
@@ -113,6 +120,7 @@ impl Run {
             Command::Cancel => {
                 let again = std::mem::replace(&mut self.cancelled, true);
                 // Without a turn, and a second time, the agent's word is not waited for.
+                self.stop();
                 if again || self.conversation.command(now, conversation::Command::Cancel).is_err() {
                     self.leave(now);
                 }
@@ -127,15 +135,34 @@ impl Run {
             Command::FileDone { request, done } => {
                 self.conversation.command(now, conversation::Command::FileDone { request, done })
             }
+            Command::Accept => {
+                let finished = self.judged.take().ok_or(Refused::Unknown)?;
+                self.result(finished);
+                self.leave(now);
+                Ok(())
+            }
+            Command::Reject { why, prompt } => {
+                let finished = self.judged.take().ok_or(Refused::Unknown)?;
+                self.reject(now, finished, why, prompt);
+                Ok(())
+            }
             Command::Dispose => {
-                self.cancelled |= !self.told;
+                self.stop();
                 self.leave(now);
                 Ok(())
             }
             Command::Hasten => {
-                self.cancelled |= !self.told;
+                self.stop();
                 self.conversation.command(now, conversation::Command::Hasten)
             }
+        }
+    }
+
+    /// It is to end. An answer that nobody has judged is told, and that it was cancelled.
+    fn stop(&mut self) {
+        self.cancelled |= !self.told;
+        if let Some(finished) = self.judged.take() {
+            self.result(finished);
         }
     }
 
@@ -146,7 +173,7 @@ impl Run {
                     self.heard(now, event);
                 }
             }
-            if !self.conversation.is_idle() || self.late.is_some() {
+            if !self.conversation.is_idle() || self.late.is_some() || self.judged.is_some() {
                 break;
             }
             self.begin(now);
@@ -156,7 +183,7 @@ impl Run {
         }
     }
 
-    /// The conversation can be spoken to, for the first and only time.
+    /// The conversation can be spoken to.
     fn begin(&mut self, now: Now) {
         let prompt = std::mem::take(&mut self.prompt);
         if prompt.is_empty() || self.conversation.session().is_none() {
@@ -200,6 +227,8 @@ impl Run {
             | Event::PageDone(_)
             | Event::FileWanted(_)
             | Event::Hosted(_)
+            | Event::Retrying(_)
+            | Event::Answered(_)
             | Event::Stderr(_)
             | Event::Noticed(_) => {}
         }
@@ -230,12 +259,15 @@ impl Run {
 
     /// The turn is over. After an end that was the agent's own wish there may be words that it has overtaken.
     fn finished(&mut self, now: Now, mut finished: Box<Finished>) {
+        if let Some(answer) = self.judged.take() {
+            // The agent has gone before the judgement. Its answer was complete.
+            self.result(answer);
+        }
         if self.cancelled || finished.stop_reason.is_none() || self.told || self.late.is_some() {
             self.tell(now);
             self.result(finished);
             return self.leave(now);
         }
-        self.timeout = None;
         let said = Said {
             text: std::mem::take(&mut finished.output),
             truncated: finished.output_truncated,
@@ -250,6 +282,26 @@ impl Run {
         if let Some(Late { mut finished, mut answer, .. }) = self.late.take() {
             let Said { text, truncated, starts } = answer.take();
             (finished.output, finished.output_truncated, finished.starts) = (text, truncated, starts);
+            let is_judged = finished.outcome == Outcome::Completed && !self.cancelled;
+            if let Some(left) = self.again.filter(|_| is_judged && self.conversation.is_idle()) {
+                let message = finished.messages().last().unwrap_or_default().to_owned();
+                let truncated = finished.output_truncated;
+                self.judged = Some(finished);
+                return self.out.tell(Event::Answered(Box::new(Answered { message, truncated, left })));
+            }
+            self.result(finished);
+            self.leave(now);
+        }
+    }
+
+    /// The answer is not what was wanted: the agent is asked again, or that is the end.
+    fn reject(&mut self, now: Now, mut finished: Box<Finished>, why: String, prompt: Vec<ContentBlock>) {
+        if let Some(left) = self.again.filter(|left| *left > 0 && !prompt.is_empty()) {
+            self.again = Some(left - 1);
+            self.prompt = prompt;
+        } else {
+            finished.outcome = Outcome::Error;
+            finished.error = Some(Failed::new(Phase::Prompt, RootCause::Unwanted { why }));
             self.result(finished);
             self.leave(now);
         }

@@ -149,6 +149,7 @@ pub(crate) fn cases() -> Vec<Case> {
         budgets(),
         crate::hosted::cases(),
         logins(),
+        asked_again(),
         cancelling(),
         leaving(),
         starting(),
@@ -393,12 +394,6 @@ fn logins() -> Vec<Case> {
             .flags(&["--login"])
             .with(move |config| config.conversation.login = by.map(Into::into))
     };
-    let failed = |kind, phase| {
-        move |seen: &Seen| {
-            let failed = seen.finished().error.as_ref().expect("a failure");
-            assert_eq!((failed.kind(), failed.phase), (kind, phase));
-        }
-    };
     let errand = |name, errand: Errand| {
         case(name, "").flags(&["--login"]).with(|config| {
             config.conversation.session = Choice::Errand(errand);
@@ -421,6 +416,46 @@ fn logins() -> Vec<Case> {
         errand("and log out", Errand::Logout).check(done),
         errand("a list that is not offered is a wrong wish", Errand::List(None))
             .check(failed(Kind::Usage, Phase::Session)),
+    ]
+}
+
+/// Asserts how it failed.
+fn failed(kind: Kind, phase: Phase) -> impl FnOnce(&Seen) {
+    move |seen| {
+        let failed = seen.finished().error.as_ref().expect("a failure");
+        assert_eq!((failed.kind(), failed.phase), (kind, phase));
+    }
+}
+
+fn asked_again() -> Vec<Case> {
+    let judged = |name, again| {
+        case(name, "say no").with(move |config| config.again = Some(again)).play(|event| match event {
+            Some(Event::Answered(answered)) if answered.message == "yes" => Some(Command::Accept),
+            Some(Event::Answered(_)) => {
+                let prompt = vec![ContentBlock::text("say yes")];
+                Some(Command::Reject { why: "it is no yes".into(), prompt })
+            }
+            Some(_) | None => None,
+        })
+    };
+    let overloaded = |name, retries| {
+        case(name, "overload 2; say at last").with(move |config| config.conversation.retries = retries)
+    };
+    let times = |seen: &Seen| seen.events.iter().filter(|it| matches!(it, Event::Retrying(_))).count();
+    vec![
+        judged("an answer that is not what was wanted is asked for again", 1).check(|seen| {
+            assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Completed, "yes"));
+        }),
+        judged("but only as often as it may", 0).check(failed(Kind::Unwanted, Phase::Prompt)),
+        overloaded("who is too busy is asked again when it says", 2).check(move |seen| {
+            assert_eq!((seen.finished().outcome, &*seen.finished().output), (Outcome::Completed, "at last"));
+            assert_eq!(times(seen), 2);
+            assert!(seen.took.is_none_or(|took| took == Duration::from_millis(50)), "{:?}", seen.took);
+        }),
+        overloaded("but only as often as it may be", 1).check(move |seen| {
+            failed(Kind::Rpc, Phase::Prompt)(seen);
+            assert_eq!(times(seen), 1);
+        }),
     ]
 }
 

@@ -1,10 +1,12 @@
 //! One delegated task, one fresh child: in a world in virtual time, and with real processes on each runtime.
 
+mod answers;
 mod cases;
 mod checks;
 mod hosted;
 mod moments;
 mod providers;
+mod retries;
 mod rig;
 mod sessions;
 mod traps;

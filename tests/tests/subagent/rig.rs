@@ -158,6 +158,14 @@ pub(crate) struct Settles {
     /// The latest command.
     cancels: bool,
     cancelled: bool,
+    said: Said,
+    /// Of the turn whose answer was judged last.
+    judged: Said,
+}
+
+/// What was told of a turn.
+#[derive(Default)]
+struct Said {
     text: String,
     decisions: usize,
 }
@@ -179,12 +187,17 @@ impl Audit<Run> for Settles {
             Event::Text(text) => {
                 assert!(!self.finished, "text after the result");
                 if text.speaker == Speaker::Agent && text.moment == Moment::Turn {
-                    self.text += &text.text;
+                    self.said.text += &text.text;
                 }
             }
             Event::PermissionDecided(_) => {
                 assert!(!self.finished, "a decision after the result");
-                self.decisions += 1;
+                self.said.decisions += 1;
+            }
+            Event::Answered(answered) => {
+                assert!(!self.finished, "a judgement after the result");
+                assert!(self.said.text.contains(&*answered.message), "{answered:?}");
+                self.judged = std::mem::take(&mut self.said);
             }
             Event::Finished(finished) => self.finished(finished),
             Event::Closed(_) => self.closed = true,
@@ -197,6 +210,7 @@ impl Audit<Run> for Settles {
             | Event::PageDone(_)
             | Event::FileWanted(_)
             | Event::Hosted(_)
+            | Event::Retrying(_)
             | Event::Line(_)
             | Event::Updated(_)
             | Event::PermissionAsked(_)
@@ -215,13 +229,18 @@ impl Settles {
         assert!(!std::mem::replace(&mut self.finished, true), "a second result");
         // Messages are set off from each other by line ends.
         let bare = |text: &str| text.replace('\n', "");
-        let (output, whole) = (bare(&finished.output), bare(&self.text));
-        assert!(whole.starts_with(&output) && (finished.output_truncated || output == whole), "{finished:?}");
+        let output = bare(&finished.output);
+        let is_of = |said: &Said| {
+            let whole = bare(&said.text);
+            let is_whole = finished.output_truncated || output == whole;
+            is_whole && whole.starts_with(&output) && finished.permissions.len() == said.decisions
+        };
+        assert!(is_of(&self.said) || is_of(&self.judged), "{finished:?}");
         let messages: Vec<&str> = finished.messages().collect();
         assert_eq!(bare(&messages.concat()), output);
         let counts = finished.decisions;
-        assert_eq!(counts.allowed + counts.rejected + counts.cancelled, self.decisions as u64);
-        assert_eq!(finished.permissions.len(), self.decisions);
+        let count = counts.allowed + counts.rejected + counts.cancelled;
+        assert_eq!(count, finished.permissions.len() as u64);
         assert_eq!(finished.outcome == Outcome::Error, finished.error.is_some(), "{finished:?}");
         // What ended it on our side before the cancel counts for more.
         let ours = |error: &Failed| matches!(error.kind(), Kind::Timeout | Kind::Refused);

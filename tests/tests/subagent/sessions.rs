@@ -7,7 +7,7 @@ use agentline_core::acp::{PermissionOutcome, SessionId, client};
 use agentline_core::conversation::Config as Talk;
 use agentline_core::problem::{Kind, Phase, RootCause};
 use agentline_core::subagent::{
-    Allow, By, Choice, Command, Config, Errand, Event, Outcome, Policy, Setting, Verdict,
+    Allow, Budget, By, Choice, Command, Config, Errand, Event, Outcome, Policy, Setting, Verdict,
 };
 use agentline_core::{Exit, Heard, Refused};
 
@@ -325,4 +325,32 @@ fn a_question_that_nobody_answered_is_part_of_the_result() {
         let [decision] = &hand.finished().expect("a result").permissions[..] else { panic!("one decision") };
         assert_eq!((decision.decision, decision.by), (Verdict::Cancelled, By::Cancel));
     }
+}
+
+#[test]
+fn what_a_subagent_says_is_no_part_of_the_answer_and_its_tools_are_tools_of_the_turn() {
+    let news = |session: &str, update: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{update}}}}}"#
+        )
+    };
+    let begins = news("s", r#"{"sessionUpdate":"subagent_update","sessionId":"child","title":"scout"}"#);
+    let said = CHUNK.replace(r#""sessionId":"s""#, r#""sessionId":"child""#);
+    let tool =
+        |id| news("child", &format!(r#"{{"sessionUpdate":"tool_call","toolCallId":"{id}","title":"look"}}"#));
+    let config = |budget: Budget, retries| {
+        let mut conversation = Talk { budget, retries, ..talk() };
+        conversation.client.capabilities.subagents = true;
+        of(conversation)
+    };
+    let hand = Hand::after(config(Budget::default(), 0), &[GREETING, SESSION, &begins, CHUNK, &said, END]);
+    assert_eq!(hand.finished().expect("a result").output, "so far");
+
+    let budget = Budget { tools: Some(1), ..Budget::default() };
+    let hand = Hand::after(config(budget, 0), &[GREETING, SESSION, &begins, &tool("a"), &tool("b"), END]);
+    assert_eq!(hand.failed().kind(), Kind::Limit);
+
+    let busy = r#"{"jsonrpc":"2.0","id":2,"error":{"code":529,"message":"Overloaded"}}"#;
+    let hand = Hand::after(config(Budget::default(), 3), &[GREETING, SESSION, &begins, &said, busy]);
+    assert_eq!(hand.failed().kind(), Kind::Rpc);
 }

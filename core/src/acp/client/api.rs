@@ -405,7 +405,11 @@ pub enum Moment {
 pub struct Updated {
     /// The session that the agent names.
     pub session: SessionId,
-    /// Whether it belongs to a turn, to history, or to neither.
+    /// The session that it works for, if this one is of an agent of the agent: it was told by a `subagent_update`. Its text
+    /// comes as updates too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of: Option<SessionId>,
+    /// Whether it belongs to a turn, to history, or to neither; of a subagent, the turn of the session that it works for.
     pub moment: Moment,
     /// The update, as far as it is understood.
     pub update: Update,

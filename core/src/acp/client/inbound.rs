@@ -222,6 +222,9 @@ impl Client {
     }
 
     pub(super) fn update(&mut self, session: &str, update: Update, raw: &RawValue, line: Line<'_>) {
+        if let Some((session, of)) = self.sessions.subagent(session) {
+            return self.of_subagent(session, of, update, raw.into());
+        }
         let Some((session, moment)) = self.place(session) else { return };
         if let Some(known) = self.sessions.known_mut(&session) {
             // Some agents say only here that they have modes or options at all.
@@ -252,13 +255,39 @@ impl Client {
             | Update::Other(_)) => {
                 self.end_of_text(&session);
                 self.tools.note(&session, &update);
+                self.adopt(&session, &update);
                 self.wire.tell(Event::Updated(Box::new(Updated {
                     session,
+                    of: None,
                     moment,
                     update,
                     raw: raw.into(),
                 })));
             }
+        }
+    }
+
+    /// What a subagent says and does.
+    pub(super) fn of_subagent(&mut self, session: SessionId, of: SessionId, update: Update, raw: Json) {
+        let Some((of, moment)) = self.place(of.as_str()) else { return };
+        self.tools.note(&session, &update);
+        self.adopt(&of, &update);
+        self.wire.tell(Event::Updated(Box::new(Updated { session, of: Some(of), moment, update, raw })));
+    }
+
+    /// Takes note of a subagent that works for that session, if that is what it tells.
+    fn adopt(&mut self, of: &SessionId, update: &Update) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Subagent {
+            session_id: SessionId,
+        }
+        if let Update::Other(unknown) = update
+            && unknown.tag == "subagent_update"
+            && self.capabilities.subagents
+            && let Ok(Subagent { session_id }) = serde_json::from_str(unknown.raw.get())
+        {
+            self.sessions.adopt(session_id, of.clone());
         }
     }
 

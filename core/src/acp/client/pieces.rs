@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Client, Event, Moment, Text};
-use crate::acp::SessionId;
 use crate::acp::fast::TextChunk;
 use crate::acp::lenient::{Object, object};
-use crate::acp::update::Speaker;
+use crate::acp::update::{Chunk, Speaker};
+use crate::acp::{ContentBlock, Json, SessionId, Update};
 use crate::lines::Line;
 use crate::rpc::{Halves, join};
 
@@ -26,6 +26,13 @@ pub(super) struct Cut {
 impl Client {
     /// A piece that was decoded in one pass, in which there is no half of a character.
     pub(super) fn text_chunk(&mut self, chunk: TextChunk<'_>) {
+        if let Some((session, of)) = self.sessions.subagent(&chunk.session) {
+            let content = ContentBlock::text(chunk.text);
+            let message_id = chunk.message.map(|id| id.into_owned());
+            let update = Update::Message(chunk.speaker, Chunk { content, message_id, meta: None });
+            let raw = Json::new(&update);
+            return self.of_subagent(session, of, update, raw);
+        }
         let Some((session, moment)) = self.place(&chunk.session) else { return };
         let message = chunk.message.map(|id| self.intern(&id));
         let text = chunk.text.into_owned();

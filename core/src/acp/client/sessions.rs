@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Moment, Open, Turn};
+use super::{LONGEST_ID, Moment, Open, Turn};
 use crate::acp::SessionId;
 use crate::link::Listened;
 use crate::machine::Tag;
@@ -48,6 +48,8 @@ pub(super) struct Sessions {
     all: BTreeMap<SessionId, Session>,
     /// Those with a turn that nobody has cancelled.
     running: BTreeSet<SessionId>,
+    /// Those of subagents, by the session that they work for.
+    subagents: BTreeMap<SessionId, SessionId>,
     /// Rises whenever one is used.
     uses: u64,
     /// How many have a turn that was cancelled, and that the agent has not ended.
@@ -95,7 +97,21 @@ impl Sessions {
         self.all.insert(id, session);
     }
 
+    /// A subagent works in a session of its own, for that one. More than a few hundred are not told apart.
+    pub(super) fn adopt(&mut self, subagent: SessionId, of: SessionId) {
+        let is_strange = !self.all.contains_key(&subagent);
+        if is_strange && subagent.as_str().len() <= LONGEST_ID && self.subagents.len() < SUBAGENTS {
+            self.subagents.insert(subagent, of);
+        }
+    }
+
+    /// A session of a subagent, and the one that it works for.
+    pub(super) fn subagent(&self, id: &str) -> Option<(SessionId, SessionId)> {
+        self.subagents.get_key_value(id).map(|(session, of)| (session.clone(), of.clone()))
+    }
+
     pub(super) fn remove(&mut self, id: &SessionId) {
+        self.subagents.retain(|_, of| of != id);
         self.set_turn(id, Turn::Idle);
         if let Some(Session::Open(known)) = self.all.remove(id)
             && let Some(late) = known.late
@@ -195,3 +211,6 @@ impl Sessions {
         self.due.first().filter(|(until, _)| *until <= now).map(|(_, session)| session.clone())
     }
 }
+
+/// Subagents that are told apart.
+const SUBAGENTS: usize = 512;

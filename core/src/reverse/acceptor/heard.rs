@@ -179,7 +179,7 @@ impl Acceptor {
         }
         self.tools.note(&session, &update);
         let raw = raw.into();
-        self.wire.tell(Event::Updated(Box::new(Updated { session, moment, update, raw })));
+        self.wire.tell(Event::Updated(Box::new(Updated { session, of: None, moment, update, raw })));
     }
 
     fn turn(&mut self, TurnNews { session_id: name, state, stop_reason }: TurnNews) {

@@ -9,6 +9,7 @@ mod pieces;
 mod questions;
 mod requests;
 mod sessions;
+mod subagents;
 mod turns;
 
 use std::time::Duration;
