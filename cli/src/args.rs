@@ -182,12 +182,8 @@ pub(crate) struct Run {
     /// For the agent's answer to a cancel
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s")]
     pub(crate) cancel_grace: Duration,
-    /// Record everything that is said, in a new file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) trace: Option<PathBuf>,
-    /// With --trace: replace a file that is there
-    #[arg(long, requires = "trace")]
-    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) record: crate::trace::Record,
     /// Show what would be started, and start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -457,6 +453,8 @@ pub(crate) struct Check {
     /// The language of the texts
     #[arg(long, value_enum, default_value_t)]
     pub(crate) lang: Lang,
+    #[command(flatten)]
+    pub(crate) record: crate::trace::Record,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]

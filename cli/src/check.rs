@@ -8,7 +8,6 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use agentline_blocking::Driver;
 use agentline_core::acp::client::Timeouts;
 use agentline_core::check::{passed, plan};
 use agentline_core::discovery::{Environment, inherited};
@@ -16,7 +15,7 @@ use agentline_core::rules::Rules;
 use agentline_core::subagent::env::{Scrubbed, scrub};
 use agentline_core::subagent::{Command, Event, Outcome, Run};
 use agentline_core::trace::Masks;
-use agentline_core::{SpawnSpec, Stderr};
+use agentline_core::{Secret, SpawnSpec, Stderr};
 
 use crate::agents::absolute;
 use crate::args::{Check, Format, Global};
@@ -29,6 +28,7 @@ use crate::plan::{self, DEMO};
 use crate::prompt::{self, Variables, usage};
 use crate::scratch::Scratch;
 use crate::signals::Signals;
+use crate::trace::{Recorded, Trace};
 use crate::words::check::{self, Line};
 use crate::words::{Ended, Kind, Language, Odd, Phase, Problem, Verb};
 
@@ -40,12 +40,13 @@ pub(crate) fn run(args: &Check, global: Global, notes: &Notes) -> Result<ExitCod
     if !global.quiet {
         variables.warn(notes);
     }
+    let trace = args.record.file()?;
     let chosen = choose(args, variables);
     let mut sheet = Sheet::new(global.format(), args.lang.into(), chosen.as_ref().ok(), permissions, notes);
     let done = chosen.and_then(|mut agent| {
         let inside = agent.id.clone().map_or_else(|| agent.spec.program.clone(), OsString::from);
         agent.spec.env.push((plan::INSIDE.into(), inside.into()));
-        drive(agent.spec, args, &mut sheet, notes)
+        drive(agent, trace, args, &mut sheet, notes)
             .map_err(|error| Problem::new(Phase::Spawn, Kind::Internal, error.to_string()))
     });
     if let Err(problem) = done {
@@ -55,12 +56,18 @@ pub(crate) fn run(args: &Check, global: Global, notes: &Notes) -> Result<ExitCod
 }
 
 /// Starts the agent in a folder of its own. When this returns, both are gone.
-fn drive(agent: SpawnSpec, args: &Check, sheet: &mut Sheet, notes: &Notes) -> io::Result<()> {
+fn drive(
+    agent: Agent,
+    trace: Option<Trace>,
+    args: &Check,
+    sheet: &mut Sheet,
+    notes: &Notes,
+) -> io::Result<()> {
     guard::arm(notes);
     // A signal must not end us while the folder is there.
     let signals = Signals::catch()?;
     let folder = Scratch::new()?;
-    let mut config = plan(agent, folder.path(), args.prompt.as_deref());
+    let mut config = plan(agent.spec, folder.path(), args.prompt.as_deref());
     config.conversation.client.timeouts = Timeouts {
         initialize: Some(args.init_timeout),
         session: Some(args.session_timeout),
@@ -70,7 +77,7 @@ fn drive(agent: SpawnSpec, args: &Check, sheet: &mut Sheet, notes: &Notes) -> io
     // What a run offers, since agents list other logins for who offers less.
     config.conversation.client.capabilities = plan::capabilities();
     config.conversation.client.graces = plan::graces(LEAVE);
-    let mut driver = Driver::<Run>::new(config)?;
+    let mut driver = Recorded::<Run>::new(config, ("acp", "subagent"), agent.secrets, trace, notes)?;
     let mut end = Some(Command::Dispose);
     signals.on_each(driver.handle(), move |run, _| {
         // Refused when the run is over.
@@ -111,6 +118,7 @@ struct Agent {
     /// Names of variables that it does not get.
     withheld: Vec<String>,
     /// What nobody may be shown of what it is given.
+    secrets: Vec<Secret<Vec<u8>>>,
     masks: Rc<Masks>,
 }
 
@@ -149,7 +157,8 @@ fn choose(args: &Check, variables: Variables) -> Result<Agent, Problem> {
         stderr: Stderr::Pipe,
         ..SpawnSpec::default()
     };
-    Ok(Agent { id, spec, withheld, masks: Rc::new(Masks::new(&secrets)) })
+    let masks = Rc::new(Masks::new(&secrets));
+    Ok(Agent { id, spec, withheld, secrets, masks })
 }
 
 /// What is printed, in either form, and the exit code that follows from it.

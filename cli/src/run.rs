@@ -34,12 +34,7 @@ use crate::trace::Trace;
 pub(crate) fn run(args: &args::Run, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
     let began = Instant::now();
     let task = Task::new(args, notes)?;
-    let trace = args
-        .trace
-        .as_deref()
-        .filter(|_| !args.dry_run)
-        .map(|file| Trace::new(file, args.force))
-        .transpose()?;
+    let trace = if args.dry_run { None } else { args.record.file()? };
     if !global.quiet {
         task.variables.warn(notes);
     }

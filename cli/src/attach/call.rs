@@ -3,16 +3,19 @@
 use std::io;
 
 use crate::words::{Kind, Phase, Problem};
-use agentline_blocking::{Driver, Handle};
+use agentline_blocking::Handle;
 use agentline_core::Cause;
 use agentline_core::attach::caller::{self, Caller};
 use agentline_core::attach::client::{self, Failure};
 use agentline_core::attach::{Answer, Target};
+use agentline_core::trace::Tap;
 
+use crate::output::Notes;
 use crate::prompt::usage;
+use crate::trace::{Record, Recorded};
 
 pub(super) struct Call {
-    driver: Driver<Caller>,
+    driver: Recorded<Caller>,
     ask: Option<client::Command>,
 }
 
@@ -29,12 +32,20 @@ pub(super) enum News {
 }
 
 impl Call {
-    pub(super) fn new(target: &Target, ask: client::Command) -> Result<Self, Problem> {
-        let driver = Driver::<Caller>::new(target.clone()).map_err(|error| internal(&error))?;
+    pub(super) fn new(
+        target: &Target,
+        ask: client::Command,
+        record: &Record,
+        notes: &Notes,
+    ) -> Result<Self, Problem> {
+        let secrets = vec![target.secret()];
+        let driver =
+            Recorded::<Caller>::new(target.clone(), ("attach", "caller"), secrets, record.file()?, notes)
+                .map_err(|error| internal(&error))?;
         Ok(Self { driver, ask: Some(ask) })
     }
 
-    pub(super) fn handle(&self) -> Handle<Caller> {
+    pub(super) fn handle(&self) -> Handle<Tap<Caller>> {
         self.driver.handle()
     }
 
@@ -77,7 +88,7 @@ impl Call {
 }
 
 /// Refused when it is leaving already.
-pub(super) fn leave(call: &Handle<Caller>) {
+pub(super) fn leave(call: &Handle<Tap<Caller>>) {
     let _ = call.command(caller::Command::Ask(client::Command::Shutdown));
 }
 

@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::words::{Problem, command_line};
-use agentline_blocking::Driver;
 use agentline_core::Cause;
 use agentline_core::attach::canceller::{self, Canceller};
 use agentline_core::attach::client::{self, Failure};
@@ -23,6 +22,7 @@ use serde::Serialize;
 use crate::args::{Format, Global, id};
 use crate::completions;
 use crate::output::{self, In, Notes, columns, object, plain, table};
+use crate::trace::{Record, Recorded};
 use call::{Call, internal};
 pub(crate) use peer::Peers;
 use send::Send;
@@ -63,16 +63,18 @@ pub(crate) struct To {
     /// Where its token is [default: beside its socket]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    #[command(flatten)]
+    record: Record,
 }
 
 pub(crate) fn run(verb: &Attach, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
     match verb {
         Attach::List => list(global.format(), notes),
         Attach::Send(send) => send::say(send, global, notes),
-        Attach::Cancel(to) => cancel(&to.target()?).map(|()| done(global.format())),
-        Attach::Load(to) => load(&to.target()?, global.format()),
+        Attach::Cancel(to) => cancel(to, notes).map(|()| done(global.format())),
+        Attach::Load(to) => load(to, global.format(), notes),
         Attach::Ping(to) => {
-            let call = Call::new(&to.target()?, client::Command::Ping)?;
+            let call = Call::new(&to.target()?, client::Command::Ping, &to.record, notes)?;
             call.answer()?;
             Ok(done(global.format()))
         }
@@ -127,8 +129,8 @@ fn json<T: Serialize>(kind: &'static str, first: bool, body: &T) -> String {
     if first { object(kind, body) } else { to_json(&Next { kind, body }) + "\n" }
 }
 
-fn load(target: &Target, format: Format) -> Result<ExitCode, Problem> {
-    let call = Call::new(target, client::Command::Load { session: None })?;
+fn load(to: &To, format: Format, notes: &Notes) -> Result<ExitCode, Problem> {
+    let call = Call::new(&to.target()?, client::Command::Load { session: None }, &to.record, notes)?;
     match call.answer()? {
         Answer::Session(session) => Ok(output::print(&match format {
             Format::Json => object("session", &session),
@@ -151,8 +153,11 @@ fn done(format: Format) -> ExitCode {
     })
 }
 
-fn cancel(target: &Target) -> Result<(), Problem> {
-    let config = canceller::Config { target: target.clone(), session: None };
-    let driver = Driver::<Canceller>::new(config).map_err(|error| internal(&error))?;
+fn cancel(to: &To, notes: &Notes) -> Result<(), Problem> {
+    let config = canceller::Config { target: to.target()?, session: None };
+    let secrets = vec![config.target.secret()];
+    let trace = to.record.file()?;
+    let driver = Recorded::<Canceller>::new(config, ("attach", "canceller"), secrets, trace, notes)
+        .map_err(|error| internal(&error))?;
     driver.last().unwrap_or(Err(Failure::Closed(Cause::Gone))).map_err(|failure| Problem::from(&failure))
 }

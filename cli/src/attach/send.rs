@@ -13,6 +13,7 @@ use agentline_core::Cause;
 use agentline_core::attach::caller::{self, Caller};
 use agentline_core::attach::client::{self, Failure};
 use agentline_core::attach::{Answer, Stop, Turn};
+use agentline_core::trace::Tap;
 use clap::Args;
 use serde::Serialize;
 
@@ -43,7 +44,7 @@ pub(super) fn say(send: &Send, global: Global, notes: &Notes) -> Result<ExitCode
     let text = send.text()?;
     let target = send.to.target()?;
     let prompt = client::Command::Prompt { session: send.session.clone(), text };
-    let mut call = Call::new(&target, prompt)?;
+    let mut call = Call::new(&target, prompt, &send.to.record, notes)?;
     let left = Arc::new(Left::default());
     left.obey(&call.handle(), send.timeout, notes)?;
     let shows_waiting = global.format() == Format::Text && !global.quiet;
@@ -111,7 +112,7 @@ impl Left {
     /// Cancels when Ctrl-C or SIGTERM says so; leaves at the second one, at SIGHUP, and when the time is over.
     fn obey(
         self: &Arc<Self>,
-        call: &Handle<Caller>,
+        call: &Handle<Tap<Caller>>,
         timeout: Option<Duration>,
         notes: &Notes,
     ) -> Result<(), Problem> {
@@ -129,7 +130,7 @@ impl Left {
             .map_err(|error| internal(&error))
     }
 
-    fn asked(&self, call: &Handle<Caller>, ask: Ask, notes: &Notes) {
+    fn asked(&self, call: &Handle<Tap<Caller>>, ask: Ask, notes: &Notes) {
         self.because(match ask {
             Ask::Interrupt => 130,
             Ask::Terminate => 143,

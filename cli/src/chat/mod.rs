@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::words::{Kind, Phase, Problem, Verb};
-use agentline_blocking::{Driver, Handle};
+use agentline_blocking::Handle;
 use agentline_core::acp::RequestKey;
 use agentline_core::acp::client::Timeouts;
 use agentline_core::acp::session::{AuthMethod, McpServer};
@@ -28,7 +28,7 @@ use agentline_core::chat::{Chat, Command, Config, Event, Limits, Source};
 use agentline_core::conversation;
 use agentline_core::rules::Rules;
 use agentline_core::subagent::{self, Finished};
-use agentline_core::trace::{Masks, Recording, Tap, Tapped, Traced};
+use agentline_core::trace::{Masks, Tap};
 use agentline_core::{Open, Refused, Secret};
 use agentline_os::workspace;
 
@@ -45,7 +45,7 @@ use crate::output::{EXPIRED, In, Json, News, Notes, Screen, Sink, Start, Text, T
 use crate::plan::{self, Spawn};
 use crate::prompt;
 use crate::signals::{Ask, Calls, Signals};
-use crate::trace::Trace;
+use crate::trace::{Record, Recorded, Trace};
 use announce::Announced;
 pub(crate) use desk::{Desk, Typed};
 use history::History;
@@ -95,12 +95,8 @@ pub(crate) struct Args {
     /// For the agent's answer to a cancel
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s")]
     cancel_grace: Duration,
-    /// Record everything that is said, in a new file
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
-    /// With --trace: replace a file that is there
-    #[arg(long, requires = "trace")]
-    force: bool,
+    #[command(flatten)]
+    record: Record,
 }
 
 pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
@@ -112,7 +108,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
     let mcp_servers = args.mcp.as_deref().map(mcp::servers).transpose()?.unwrap_or_default();
     let setup = args.session.setup()?;
     let (own, questions) = (args.consent.permits.rules()?, args.consent.questions()?);
-    let trace = args.trace.as_deref().map(|file| Trace::new(file, args.force)).transpose()?;
+    let trace = args.record.file()?;
     if !global.quiet {
         variables.warn(notes);
     }
@@ -209,17 +205,12 @@ struct End {
 impl Attempt<'_> {
     fn make(&self, config: Config, trace: Option<Trace>) -> Result<(ExitCode, End), Problem> {
         let Self { args, global, notes, advice, start, secrets, announced } = self;
-        let recording = trace.is_some().then(|| Recording {
-            channel: "acp".into(),
-            role: "chat".into(),
-            secrets: secrets.clone(),
-        });
         guard::arm(notes);
         // Before a terminal is changed and a child is there: from here on a signal is a wish, and not our end.
         let signals = Signals::catch().map_err(|error| internal(&error))?;
         let calls = signals.calls();
-        let driver =
-            Driver::<Tap<Chat>>::new(Tapped { config, recording }).map_err(|error| internal(&error))?;
+        let mut driver = Recorded::<Chat>::new(config, ("acp", "chat"), secrets.clone(), trace, notes)
+            .map_err(|error| internal(&error))?;
 
         let edits = edits(*global);
         let keys = edits.then(|| Keyboard::keys(notes, kept(&start.withheld, secrets.clone())));
@@ -227,6 +218,7 @@ impl Attempt<'_> {
             Some(Ok(both)) => both,
             Some(Err(_)) | None => (Keyboard::lines(notes), (*notes).clone()),
         };
+        driver.note_to(&notes);
         let ends = Arc::new(AtomicU8::new(OPEN));
         let talk = Talk {
             screen: match global.format() {
@@ -247,7 +239,6 @@ impl Attempt<'_> {
             announced: Arc::clone(announced),
             quiet: global.quiet,
             start: Some(start.clone()),
-            trace,
             began: Instant::now(),
             code: 0,
             logins: Vec::new(),
@@ -293,7 +284,6 @@ struct Talk {
     quiet: bool,
     /// Until it is shown.
     start: Option<Start>,
-    trace: Option<Trace>,
     /// When the turn began, or everything.
     began: Instant,
     /// The exit code of what went wrong last.
@@ -311,7 +301,7 @@ impl Talk {
     fn listen(
         &self,
         signals: Signals,
-        driver: &Driver<Tap<Chat>>,
+        driver: &Recorded<Chat>,
         keyboard: &Keyboard,
         ends: &Arc<AtomicU8>,
         timeout: Option<Duration>,
@@ -345,28 +335,17 @@ impl Talk {
 
     fn drive(
         mut self,
-        mut driver: Driver<Tap<Chat>>,
+        mut driver: Recorded<Chat>,
         keyboard: Keyboard,
         ends: &AtomicU8,
     ) -> (ExitCode, Vec<AuthMethod>) {
-        while let Some(told) = driver.next() {
-            match (told, &mut self.trace) {
-                (Traced::Event(event), _) => self.told(event, &driver),
-                (Traced::Line(line), Some(trace)) => {
-                    if let Some(broken) = trace.write(&line) {
-                        self.notes.line(&format!("! {broken}"));
-                    }
-                }
-                (Traced::Line(_), None) => {}
-            }
+        while let Some(event) = driver.next() {
+            self.told(event, &driver);
             if self.screen.is_full() || !driver.is_ready() {
                 self.flush();
             }
         }
         self.flush();
-        if let Some(broken) = self.trace.as_mut().and_then(Trace::flush) {
-            self.notes.line(&format!("! {broken}"));
-        }
         drop(keyboard);
         // Whatever ends us while we wait makes it short.
         Sink::ours().settle(None);
@@ -386,7 +365,7 @@ impl Talk {
         self.gone = self.gone.take().or(error);
     }
 
-    fn told(&mut self, event: Event, chat: &Driver<Tap<Chat>>) {
+    fn told(&mut self, event: Event, chat: &Recorded<Chat>) {
         match event {
             Event::Said(said) => self.said(said, chat),
             Event::Begun(line) => {
@@ -418,7 +397,7 @@ impl Talk {
         said.iter().flat_map(|said| said.lines()).for_each(|line| self.notes.line(line));
     }
 
-    fn said(&mut self, event: subagent::Event, chat: &Driver<Tap<Chat>>) {
+    fn said(&mut self, event: subagent::Event, chat: &Recorded<Chat>) {
         use subagent::Event as Said;
         if let Said::Updated(updated) = &event {
             self.known.hear(&updated.update);
@@ -464,7 +443,7 @@ impl Talk {
         }
     }
 
-    fn ask(&mut self, asked: Asked<RequestKey>, chat: &Driver<Tap<Chat>>) {
+    fn ask(&mut self, asked: Asked<RequestKey>, chat: &Recorded<Chat>) {
         self.screen.before_question();
         let request = asked.key;
         // Refused when the question is moot by now.

@@ -250,8 +250,8 @@ mod tests {
     quickcheck! {
         fn c3_whatever_a_trace_holds_is_data_and_no_part_of_the_page(texts: Vec<String>, picks: Vec<usize>) -> bool {
             let evil = ["</script><script>", "<!--", "-->", "]]>", "&lt;", "@DATA@", "@SCRIPT@", "\u{2028}", "\"", "\\"];
-            let evil = picks.iter().map(|pick| evil[pick % evil.len()].to_owned());
-            let texts: Vec<String> = texts.into_iter().chain(evil).collect();
+            let evil = picks.iter().take(4).map(|pick| evil[pick % evil.len()].to_owned());
+            let texts: Vec<String> = texts.into_iter().take(4).chain(evil).collect();
             let (page, empty) = (page(&texts), page(&[]));
             let said = data(&page);
             let frame = |page: &str| page.replacen(data(page), "", 1);

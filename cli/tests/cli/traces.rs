@@ -131,6 +131,67 @@ fn a_page_is_private_replaces_nothing_and_holds_what_was_chosen() {
 }
 
 #[test]
+fn a_recorded_run_of_each_command_replays_and_a_changed_one_is_named() {
+    let bench = Bench::new();
+    let trace = bench.path("run.trace");
+    let file = text(&trace);
+    for words in [
+        &["run", "hello"][..],
+        &["agent", "check", "--prompt", "hello", "demo"],
+        &["chat"],
+        &["attach", "ping", "/nowhere.sock", "--token-file", text(&bench.file("token", "token"))],
+    ] {
+        done(&mut bench.agentline(&[words, &["--trace", file, "--force"]].concat()));
+        let same = done(&mut bench.agentline(&["trace", "replay", file]));
+        assert_eq!(same.code, Some(0), "{words:?} {same:?}");
+        assert!(
+            same.out.starts_with("✓ no difference in ") && !same.out.contains("not recorded"),
+            "{words:?} {}",
+            same.out
+        );
+    }
+    recorded(&bench, "hello", &["--force"]);
+    let said = std::fs::read_to_string(&trace).expect("a trace");
+    let changed =
+        bench.file("changed.trace", said.replace("stopReason\":\"end_turn", "stopReason\":\"refusal"));
+    let other = done(&mut bench.agentline(&["trace", "replay", text(&changed), "--json"]));
+    assert_eq!(other.code, Some(1), "{other:?}");
+    let why = other.objects()[0]["difference"].to_string();
+    assert!(why.contains("recorded") && why.contains("refusal"), "{why}");
+    let before = done(&mut bench.agentline(&["trace", "replay", text(&changed), "--line", "5"]));
+    assert_eq!(before.code, Some(0), "{before:?}");
+    let unknown = bench.file("unknown.trace", header().replace("\"agent\"", "\"\u{1b}[2J\""));
+    let unknown = done(&mut bench.agentline(&["trace", "replay", text(&unknown)]));
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(unknown.err.contains("trace show"), "{}", unknown.err);
+}
+
+#[test]
+fn a_capture_becomes_a_trace() {
+    let bench = Bench::new();
+    let capture = bench.file(
+        "capture.ndjson",
+        r#"{"t": 0.5, "dir": "in", "line": "{\"id\":0,\"method\":\"session/prompt\",\"params\":{\"prompt\":\"hi\"}}"}
+
+{"t": 1200, "dir": "out", "line": "{\"id\":0,\"result\":{\"stopReason\":\"end_turn\"}}"}
+{"t": 1201, "dir": "err", "line": "bye"}"#,
+    );
+    let trace = bench.path("run.trace");
+    let made = done(&mut bench.agentline(&["trace", "import", text(&capture), "-o", text(&trace)]));
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let shown = done(&mut bench.agentline(&["trace", "show", text(&trace)]));
+    let lines = "   0.000000        → peer  session/prompt  hi
+   1.199500        ← peer  answer to session/prompt (1.2 s)  end_turn
+   1.200500        ← peer  stderr  bye
+";
+    assert_eq!(shown.out, lines);
+    let bad = bench.file("bad.ndjson", "{\"dir\":\"up\",\"line\":\"\"}");
+    let bad = done(&mut bench.agentline(&["trace", "import", text(&bad), "-o", text(&bench.path("x"))]));
+    assert_eq!(bad.code, Some(2), "{bad:?}");
+    assert!(bad.err.contains("line 1: `up` is no direction") && !bench.path("x").exists(), "{}", bad.err);
+}
+
+#[test]
 fn a_browser_shows_a_run_and_runs_nothing_of_what_it_holds() {
     let Some(browser) = Browser::find() else { return };
     let bench = Bench::new();

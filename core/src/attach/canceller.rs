@@ -11,7 +11,8 @@ use crate::machine::{Deadline, Input, Machine, Now, Output, Outputs, Refused, Ti
 use crate::role::Role;
 
 /// Which turn to cancel.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Config {
     /// The session whose turn is to be cancelled.
     pub target: Target,

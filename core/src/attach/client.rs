@@ -13,7 +13,8 @@ use crate::rpc::{self, After, Flaw, Frame, Id, RpcError, TOO_LONG};
 use crate::secret::Secret;
 
 /// Which session to attach to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Target {
     /// Its socket, from its record or a notify event; never made up.
     pub socket: Address,
@@ -21,6 +22,14 @@ pub struct Target {
     pub token: Secret<String>,
     /// Sizes and times, each with its reason.
     pub limits: Limits,
+}
+
+impl Target {
+    /// What no trace of a caller may show.
+    #[must_use]
+    pub fn secret(&self) -> Secret<Vec<u8>> {
+        self.token.expose().as_bytes().to_vec().into()
+    }
 }
 
 /// What may be asked, one at a time. There is no cancel: it would wait behind the prompt it should cancel.
