@@ -13,6 +13,13 @@ CAPTURES = ROOT.parent / "tests" / "fixtures" / "acp"
 TARGETS = ["acp_agent", "acp_client", "acp_pair", "attach_caller", "attach_server", "chat", "control_client"]
 TARGETS += ["control_server", "control_world", "lines", "one_pass", "reverse_acceptor", "reverse_agent", "reverse_pair"]
 TARGETS += ["rpc", "trace"]
+FILES = {
+    "manifest": [{"id": "mine", "name": "Mine", "command": "~/agent", "args": ["--acp"], "env": {"KEY": "value"}}, []],
+    "presence": [{"peer_id": "proj-7f", "name": "proj", "pid": 4711, "cwd": "/w", "updated_at": 1764460800.5}, {}],
+    "registry": [{"version": "1.0.0", "agents": [{"id": "a", "name": "A", "version": "1", "description": "d",
+                 "distribution": {"npx": {"package": "@a/b"}}}]}, {"agents": 1}],
+    "settings": [{"agents": {"gemini": {"enabled": False, "env": ["GEMINI_API_KEY"]}}, "defaultAgent": "gemini"}, 7],
+}
 LONGEST = 1500  # bytes of a line, so that seeds stay small
 RUN = 2500  # bytes of a run
 
@@ -67,6 +74,23 @@ def main():
     for number in range(24):
         noise = b"".join(hashlib.sha256(b"%d %d" % (number, part)).digest() for part in range(10))
         for target in TARGETS:
+            write(target, [], noise)
+    files()
+
+
+def files():
+    """What is read from files: a good one, an odd one, and decisions by chance."""
+    for target, examples in FILES.items():
+        for example in examples:
+            text = json.dumps(example).encode()
+            length = [] if target == "presence" else len(text).to_bytes(4, "little")
+            write(target, [2, *length], text)
+    rules = json.dumps({"rules": [{"kind": "execute", "command": "git", "then": "allow"}]}).encode()
+    project = json.dumps({"permissions": {"rules": [{"path": "src", "then": "ask"}]}}).encode()
+    write("rules", [3, len(rules)], rules + bytes([3, len(project)]) + project)
+    for number in range(24):
+        noise = b"".join(hashlib.sha256(b"file %d %d" % (number, part)).digest() for part in range(8))
+        for target in [*FILES, "records", "rules"]:
             write(target, [], noise)
 
 

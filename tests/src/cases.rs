@@ -4,12 +4,14 @@
 mod acp;
 mod attach;
 mod control;
+mod files;
 mod galley;
 mod reverse;
 mod trace;
 
 pub use acp::{acp_agent, acp_client, acp_pair, one_pass};
 pub use attach::{attach_caller, attach_server};
+pub use files::{manifest, presence, records, registry, rules, settings};
 pub use galley::{PairLog, galley_bridge, galley_desktop, galley_pair, pair};
 pub use reverse::{DialledLog, dialled, doors, reverse_acceptor, reverse_agent, reverse_pair};
 pub use trace::trace;

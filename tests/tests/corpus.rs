@@ -8,7 +8,7 @@ use agentline_tests::cases;
 type Property = fn(&[u8]);
 
 /// The fuzz targets, by the name of their corpus.
-const TARGETS: [(&str, Property); 22] = [
+const TARGETS: [(&str, Property); 28] = [
     ("hub_book", cases::hub_book),
     ("hub_control", cases::hub_control),
     ("hub_world", cases::hub_world),
@@ -31,6 +31,12 @@ const TARGETS: [(&str, Property); 22] = [
     ("reverse_agent", cases::reverse_agent),
     ("reverse_pair", cases::reverse_pair),
     ("trace", cases::trace),
+    ("manifest", cases::manifest),
+    ("presence", cases::presence),
+    ("records", cases::records),
+    ("registry", cases::registry),
+    ("rules", cases::rules),
+    ("settings", cases::settings),
 ];
 
 #[test]

@@ -1,0 +1,3 @@
+#![cfg_attr(fuzzing, no_main)]
+
+agentline_fuzz::target!(agentline_tests::cases::settings);
