@@ -160,7 +160,7 @@ fn a_recorded_run_of_each_command_replays_and_a_changed_one_is_named() {
     assert!(why.contains("recorded") && why.contains("refusal"), "{why}");
     let before = done(&mut bench.agentline(&["trace", "replay", text(&changed), "--line", "5"]));
     assert_eq!(before.code, Some(0), "{before:?}");
-    let unknown = bench.file("unknown.trace", header().replace("\"agent\"", "\"\u{1b}[2J\""));
+    let unknown = bench.file("unknown.trace", header().replace("\"agent\"", r#""\u001b[2J""#));
     let unknown = done(&mut bench.agentline(&["trace", "replay", text(&unknown)]));
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
     assert!(unknown.err.contains("trace show"), "{}", unknown.err);
