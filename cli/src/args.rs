@@ -338,7 +338,7 @@ pub(crate) enum Agent {
         lang: Lang,
     },
     /// Start an agent and see whether it can be used
-    Check(Check),
+    Check(Box<Check>),
     /// Show one agent
     #[command(after_help = "Example: agentline agent show gemini")]
     Show {
