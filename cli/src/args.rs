@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use agentline_core::conversation::Budget;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use clap_complete::ArgValueCandidates;
 
@@ -100,6 +101,9 @@ pub(crate) enum Verb {
     /// Other machines, whose hubs are spoken to by `--host`
     #[command(subcommand)]
     Host(crate::hub::HostVerb),
+    /// Serve a session of one kind to programs that expect another
+    #[command(subcommand)]
+    Gateway(crate::gateway::Verb),
     /// Be a scripted agent on stdin and stdout
     DemoAgent(DemoAgent),
     /// A scripted Galley runner, for trying out hosts
@@ -215,8 +219,15 @@ pub(crate) struct Permits {
     /// Who answers permission requests [default: ask on a terminal, else reject]
     #[arg(short, long, value_enum, value_name = "WHO")]
     pub(crate) permission: Option<Permission>,
-    /// Rules of permission, which come before --permission: {"rules": [{"kind": "read", "then": "allow"}, …]}, where the
-    /// first that fits counts; tests are kind, tool, command and path
+    #[command(flatten)]
+    pub(crate) rules: Rules,
+}
+
+/// What is decided before anybody is asked.
+#[derive(Debug, Args)]
+pub(crate) struct Rules {
+    /// Rules of permission, which come before anybody is asked: {"rules": [{"kind": "read", "then": "allow"}, …]}, where
+    /// the first that fits counts; tests are kind, tool, command and path
     #[arg(long, value_name = "FILE")]
     pub(crate) permission_rules: Option<PathBuf>,
     /// Allow calls of a kind, as in read,search or execute:git; once each
@@ -228,6 +239,17 @@ pub(crate) struct Permits {
     /// Reject calls of a kind, as in execute:rm; comes before --ask
     #[arg(long, value_name = "KIND[:PATTERN]", value_delimiter = ',')]
     pub(crate) reject: Vec<String>,
+}
+
+/// What an agent may spend.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Spending {
+    /// The most that the session may cost, in the agent's unit; then the turn is cancelled
+    #[arg(long, value_name = "AMOUNT", value_parser = amount)]
+    max_cost: Option<u64>,
+    /// The most tools that a turn may call; then it is cancelled
+    #[arg(long, value_name = "N")]
+    max_turns_tools: Option<u32>,
 }
 
 /// Which session, and what is set in it.
@@ -267,12 +289,8 @@ pub(crate) struct Session {
     /// word of the answer said [default: 0]
     #[arg(long, value_name = "N", default_value_t, hide_default_value = true, value_parser = value_parser!(u32).range(0..=100))]
     pub(crate) retry: u32,
-    /// The most that the session may cost, in the agent's unit; then the turn is cancelled
-    #[arg(long, value_name = "AMOUNT", value_parser = amount)]
-    pub(crate) max_cost: Option<u64>,
-    /// The most tools that a turn may call; then it is cancelled
-    #[arg(long, value_name = "N")]
-    pub(crate) max_turns_tools: Option<u32>,
+    #[command(flatten)]
+    pub(crate) spending: Spending,
 }
 
 /// Which agent, where it works, and what it gets.
@@ -529,6 +547,12 @@ impl Run {
             (Some(prompt), _) => prompt == "-",
             (None, file) => file.is_none(),
         }
+    }
+}
+
+impl Spending {
+    pub(crate) const fn budget(self) -> Budget {
+        Budget { cost: self.max_cost, tools: self.max_turns_tools }
     }
 }
 

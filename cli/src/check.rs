@@ -35,7 +35,7 @@ use crate::words::{Ended, Kind, Language, Odd, Phase, Problem, Verb};
 /// Checks it. Whatever keeps the agent from being used is a result, and so is a signal.
 pub(crate) fn run(args: &Check, global: Global, notes: &Notes) -> Result<ExitCode, Problem> {
     let variables = prompt::variables(&args.environment)?;
-    let rules = Rules { own: args.permits.rules()?, project: consent::of_project(Path::new("."))? };
+    let rules = Rules { own: args.permits.rules.read()?, project: consent::of_project(Path::new("."))? };
     let permissions = if rules.is_empty() { Vec::new() } else { args.permits.table(&rules) };
     if !global.quiet {
         variables.warn(notes);

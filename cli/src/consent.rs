@@ -9,7 +9,7 @@ use agentline_core::rules::{self, Rule, Rules, Then};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::args::{Consent, Permission, Permits};
+use crate::args::{self, Consent, Permission, Permits};
 use crate::plan::{is_interactive, policy};
 use crate::prompt::{self, usage};
 use crate::words::Problem;
@@ -37,9 +37,9 @@ impl Row {
     }
 }
 
-impl Permits {
+impl args::Rules {
     /// The user's rules: those of the command line, the strictest first, and then those of the file.
-    pub(crate) fn rules(&self) -> Result<Vec<Rule>, Problem> {
+    pub(crate) fn read(&self) -> Result<Vec<Rule>, Problem> {
         let flags = [
             ("--reject", &self.reject, Then::Reject),
             ("--ask", &self.ask, Then::Ask),
@@ -62,7 +62,9 @@ impl Permits {
         }
         Ok(own)
     }
+}
 
+impl Permits {
     /// What decides about permissions, in the order it is asked.
     pub(crate) fn table(&self, rules: &Rules) -> Vec<Row> {
         let row = |rule: &Rule, project| Row {

@@ -3,6 +3,7 @@
 use std::future::pending;
 use std::io;
 
+use agentline_blocking::Given;
 use agentline_core::{Machine, Refused};
 use smol::future::or;
 
@@ -23,10 +24,19 @@ pub(crate) enum Handle<M: Machine> {
 impl<M: Machine> Driver<M> {
     /// Starts a machine on the runtime that was asked for.
     pub(crate) fn new(runtime: Runtime, config: M::Config) -> io::Result<Self> {
+        Self::with_given(runtime, config, [])
+    }
+
+    /// The same, with streams that it may open.
+    pub(crate) fn with_given(
+        runtime: Runtime,
+        config: M::Config,
+        given: impl IntoIterator<Item = Given>,
+    ) -> io::Result<Self> {
         Ok(match runtime {
-            Runtime::Blocking => Self::Blocking(agentline_blocking::Driver::new(config)?),
+            Runtime::Blocking => Self::Blocking(agentline_blocking::Driver::with_given(config, given)?),
             Runtime::Smol => {
-                let (events, driver) = agentline_smol::spawn(config)?;
+                let (events, driver) = agentline_smol::spawn_with_given(config, given)?;
                 Self::Smol(events, Box::new(driver))
             }
         })

@@ -14,6 +14,7 @@ mod demo;
 mod driver;
 mod failure;
 mod find;
+mod gateway;
 mod guard;
 mod hub;
 mod login;
@@ -82,6 +83,7 @@ fn obey() -> ExitCode {
         Verb::Deny(args) => approval::deny(args, cli.global, &notes),
         Verb::Trace(verb) => trace::run(verb, cli.global, &notes),
         Verb::Host(verb) => hub::hosts(verb, cli.global, &notes),
+        Verb::Gateway(verb) => gateway::run(verb, cli.global, &notes),
         Verb::DemoAgent(args) => demo::serve(args),
         Verb::DemoRunner(args) => demo::runner::serve(args, &notes),
         Verb::Guardian => guard::serve(),

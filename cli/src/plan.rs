@@ -19,7 +19,7 @@ use agentline_core::discovery::{Environment, Launch};
 use agentline_core::host;
 use agentline_core::rules::{Rule, Rules};
 use agentline_core::subagent::env::{Scrubbed, scrub};
-use agentline_core::subagent::{Allow, Budget, Choice, Config, Policy, Questions};
+use agentline_core::subagent::{Allow, Choice, Config, Policy, Questions};
 use agentline_core::{Graces, Open, Secret, SpawnSpec, Stderr};
 
 use crate::args::{Child, Permission, Run, Session};
@@ -70,7 +70,7 @@ impl Task {
     pub(crate) fn new(args: &Run, notes: &Notes) -> Result<Self, Problem> {
         let variables = prompt::variables(&args.child.environment)?;
         let mcp_servers = args.mcp.as_deref().map(mcp::servers).transpose()?.unwrap_or_default();
-        let (rules, questions) = (args.consent.permits.rules()?, args.consent.questions()?);
+        let (rules, questions) = (args.consent.permits.rules.read()?, args.consent.questions()?);
         let setup = args.session.setup()?;
         let schema = args.schema.as_deref().map(Schema::read).transpose()?.map(Rc::new);
         let mut prompt = prompt::prompt(args, notes)?;
@@ -109,7 +109,7 @@ impl Task {
             policy: policy(args.consent.permits.permission),
             rules,
             questions: self.questions,
-            budget: args.session.budget(),
+            budget: args.session.spending.budget(),
             host: args.session.host(start),
             retries: args.session.retry,
             ..conversation::Config::new(client(spec, timeouts, args.child.leave_grace), setup)
@@ -335,11 +335,6 @@ impl Session {
             terminals: self.host_terminal.then(|| host::Terminals { env: env(), ..Default::default() }),
             files: self.host_files.then(host::Files::default),
         }
-    }
-
-    /// What the agent may spend.
-    pub(crate) const fn budget(&self) -> Budget {
-        Budget { cost: self.max_cost, tools: self.max_turns_tools }
     }
 
     /// Which one. `spellings`: others of the workspace.

@@ -26,7 +26,7 @@
 //! | many links | [`nest`]: machines made of machines, and a listener with its connections |
 //! | channels | below |
 //! | one vocabulary | [`session`]: what a session of any channel tells and takes; the sources are an ACP agent and one that dials in |
-//! | what is made of them | [`conversation`]: one agent, one session, one turn after the other. [`subagent`]: one task. [`chat`]: a conversation that others can attach to. [`check`]: whether an agent can be used |
+//! | what is made of them | [`conversation`]: one agent, one session, one turn after the other. [`subagent`]: one task. [`chat`]: a conversation that others can attach to. [`check`]: whether an agent can be used. [`gateway`]: a session of one channel, served on another |
 //! | beside them | [`discovery`]: which agents there are. [`place`] and [`trust`]: whom a socket and a path may be trusted to. [`problem`]: why something came to nothing, as data. [`rules`]: what may be done without asking. [`host`]: commands and files for an agent without any. [`trace`]: record and replay |
 //!
 //! | channel | machines | speaks first |
@@ -123,6 +123,7 @@ pub mod control;
 pub mod conversation;
 pub mod discovery;
 pub mod galley;
+pub mod gateway;
 pub mod host;
 pub mod hub;
 pub mod limits;

@@ -242,12 +242,7 @@ impl fmt::Display for Failed {
             RootCause::NoSession { cwd } => write!(f, "no session in {cwd}"),
             RootCause::Rejected { title } => write!(f, "not permitted: {title}"),
             RootCause::NotAcp(_) => f.write_str("the agent does not speak ACP"),
-            RootCause::Overspent(Overspent::Cost { spent, most, currency }) => {
-                write!(f, "it cost {} {currency}, and might {}", Millionths(*spent), Millionths(*most))
-            }
-            RootCause::Overspent(Overspent::Tools { most }) => {
-                write!(f, "it called more than {most} tools")
-            }
+            RootCause::Overspent(overspent) => overspent.fmt(f),
             RootCause::Unwanted { why } => write!(f, "not the answer that was wanted: {why}"),
             RootCause::Cancelled => f.write_str("cancelled"),
             RootCause::Undriven => f.write_str("nobody drives it any more"),

@@ -92,6 +92,11 @@ fn our_client_gives_up_on_a_silent_agent_and_leaves_nothing_behind() {
 
 /// Runs a published client against our agent.
 fn drive(program: &OsStr, client: &str, options: &[&str]) -> Value {
+    drive_behind(program, client, options, &[])
+}
+
+/// The same, with that command between them.
+fn drive_behind(program: &OsStr, client: &str, options: &[&str], gateway: &[&str]) -> Value {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let output = Command::new(program)
         .arg(script(client))
@@ -100,6 +105,7 @@ fn drive(program: &OsStr, client: &str, options: &[&str]) -> Value {
         .args(options)
         .arg("--")
         .arg(agentline())
+        .args(gateway)
         .arg("demo-agent")
         .stdin(Stdio::null())
         .output()
@@ -148,5 +154,23 @@ fn published_clients_cancel_our_agents_turn() {
     for (program, client, after) in clients() {
         let seen = drive(program.as_os_str(), client, &["--prompt", "slow 30", "--cancel-after", after]);
         assert_eq!(seen["stopReason"], "cancelled", "{seen}");
+    }
+}
+
+#[test]
+fn published_clients_drive_an_agent_behind_our_gateway() {
+    let agentline = agentline();
+    let gateway = ["gateway", "acp", "--", agentline.to_str().expect("UTF-8")];
+    for (program, client, after) in clients() {
+        let drive = |options: &[&str]| drive_behind(program.as_os_str(), client, options, &gateway);
+        let seen = drive(&["--prompt", "hello"]);
+        assert_eq!(seen["stopReason"], "end_turn", "{seen}");
+        assert!(seen["output"].as_str().unwrap().starts_with("Hello!"), "{seen}");
+        let allowed = drive(&["--prompt", "ask"]);
+        assert_eq!(allowed["permissions"].as_array().map(Vec::len), Some(1), "{allowed}");
+        let denied = drive(&["--prompt", "ask", "--deny"]);
+        assert_ne!(allowed["output"], denied["output"], "{denied}");
+        let cancelled = drive(&["--prompt", "slow 30", "--cancel-after", after]);
+        assert_eq!(cancelled["stopReason"], "cancelled", "{cancelled}");
     }
 }

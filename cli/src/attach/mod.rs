@@ -24,7 +24,7 @@ use crate::completions;
 use crate::output::{self, In, Notes, columns, object, plain, table};
 use crate::trace::{Record, Recorded};
 use call::{Call, internal};
-pub(crate) use peer::Peers;
+pub(crate) use peer::{Peers, target};
 use send::Send;
 
 #[derive(Debug, Subcommand)]
@@ -83,7 +83,7 @@ pub(crate) fn run(verb: &Attach, global: Global, notes: &Notes) -> Result<ExitCo
 
 impl To {
     fn target(&self) -> Result<Target, Problem> {
-        peer::target(&self.peer, self.token_file.as_deref())
+        target(&self.peer, self.token_file.as_deref())
     }
 
     /// The command line that cancels its turn.

@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
     let variables = prompt::variables(&args.child.environment)?;
     let mcp_servers = args.mcp.as_deref().map(mcp::servers).transpose()?.unwrap_or_default();
     let setup = args.session.setup()?;
-    let (own, questions) = (args.consent.permits.rules()?, args.consent.questions()?);
+    let (own, questions) = (args.consent.permits.rules.read()?, args.consent.questions()?);
     let trace = args.record.file()?;
     if !global.quiet {
         variables.warn(notes);
@@ -143,7 +143,7 @@ pub(crate) fn run(args: &Args, global: Global, notes: &Notes) -> Result<ExitCode
         policy: plan::policy(args.consent.permits.permission),
         rules,
         questions,
-        budget: args.session.budget(),
+        budget: args.session.spending.budget(),
         host: args.session.host(&start),
         retries: args.session.retry,
         ..conversation::Config::new(client, setup.within(start.cwd.clone(), mcp_servers))

@@ -23,7 +23,10 @@ pub(crate) struct Foreign {
 
 impl Foreign {
     pub(crate) fn new(notes: Notes, advice: &Advice) -> Self {
-        let (all, masks) = (advice.verbose, Rc::clone(&advice.masks));
+        Self::of(notes, Rc::clone(&advice.masks), advice.verbose)
+    }
+
+    pub(crate) const fn of(notes: Notes, masks: Rc<Masks>, all: bool) -> Self {
         Self { notes, all, masks, line: String::new(), shown: 0, more: 0 }
     }
 

@@ -13,6 +13,7 @@ mod check;
 mod clients;
 mod failures;
 mod fresh;
+mod gateway;
 mod guarded;
 mod hosted;
 mod hub_call;

@@ -95,6 +95,24 @@ impl From<ToolCall> for ToolCallUpdate {
     }
 }
 
+impl From<ToolCallUpdate> for ToolCall {
+    /// What is not known is what a call has that says nothing of it.
+    fn from(call: ToolCallUpdate) -> Self {
+        Self {
+            tool_call_id: call.tool_call_id,
+            title: call.title.unwrap_or_default(),
+            name: call.name,
+            kind: call.kind.unwrap_or_default(),
+            status: call.status.unwrap_or_default(),
+            content: call.content.unwrap_or_default(),
+            locations: call.locations.unwrap_or_default(),
+            raw_input: call.raw_input,
+            raw_output: call.raw_output,
+            meta: call.meta,
+        }
+    }
+}
+
 /// What sort of tool it is; a hint for display.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,9 +1,12 @@
 //! How much an agent may spend, and how much it has.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::acp::client::{Moment, Updated};
-use crate::acp::update::{Cost, Update};
+use crate::acp::update::{Update, Usage};
+use crate::problem::Millionths;
 
 /// What an agent may spend. The turn in which it spends more is cancelled, and fails.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
@@ -36,39 +39,56 @@ pub enum Overspent {
     },
 }
 
+impl fmt::Display for Overspent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cost { spent, most, currency } => {
+                write!(f, "it cost {} {currency}, and might {}", Millionths(*spent), Millionths(*most))
+            }
+            Self::Tools { most } => write!(f, "it called more than {most} tools"),
+        }
+    }
+}
+
 /// What was spent so far.
 #[derive(Debug)]
-pub(super) struct Purse {
+pub(crate) struct Purse {
     budget: Budget,
     /// Tool calls of the turn that runs.
     tools: u32,
 }
 
 impl Purse {
-    pub(super) const fn new(budget: Budget) -> Self {
+    pub(crate) const fn new(budget: Budget) -> Self {
         Self { budget, tools: 0 }
     }
 
     /// A turn begins.
-    pub(super) const fn begin(&mut self) {
+    pub(crate) const fn begin(&mut self) {
         self.tools = 0;
     }
 
     /// Takes an update; what is too much by it.
     pub(super) fn take(&mut self, updated: &Updated) -> Option<Overspent> {
         if let (Update::Usage(usage), None) = (&updated.update, &updated.of) {
-            return self.costs(usage.cost.as_ref()?);
+            return self.usage(usage);
         }
         if let (Update::ToolCall(_), Moment::Turn) = (&updated.update, updated.moment) {
-            self.tools += 1;
-            let most = self.budget.tools.filter(|most| self.tools > *most)?;
-            return Some(Overspent::Tools { most });
+            return self.tool();
         }
         None
     }
 
-    fn costs(&self, cost: &Cost) -> Option<Overspent> {
-        let most = self.budget.cost?;
+    /// A tool is called in a turn.
+    pub(crate) fn tool(&mut self) -> Option<Overspent> {
+        self.tools += 1;
+        let most = self.budget.tools.filter(|most| self.tools > *most)?;
+        Some(Overspent::Tools { most })
+    }
+
+    /// The session has cost so much.
+    pub(crate) fn usage(&self, usage: &Usage) -> Option<Overspent> {
+        let (most, cost) = (self.budget.cost?, usage.cost.as_ref()?);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
         let spent = (cost.amount * 1e6).round() as u64;
         let currency = crate::rpc::shown(&cost.currency).to_owned();

@@ -26,10 +26,10 @@ use crate::acp::session::Request as Placed;
 use crate::acp::session::{
     Elicitation, SessionInfo, SessionList, SessionSetup, SessionState, Setting as Word,
 };
-use crate::closed::{Cause, Closed};
-use crate::machine::{Exit, Machine, Now, Open as Way, SpawnSpec, Time};
+use crate::closed::Closed;
+use crate::machine::{Machine, Now, Open as Way, SpawnSpec, Time};
 use crate::rpc::code;
-use crate::session::{Can, Name, Open, Setting, Source, Trouble, Up, Wish};
+use crate::session::{Can, Name, Open, Setting, Source, Trouble, Up, Wish, why};
 
 /// An agent, and its process.
 #[derive(Debug)]
@@ -580,22 +580,4 @@ fn unusable(reason: Reason, id: &str, why: &str) -> Stand {
 pub(super) fn broken_off(stand: &Stand) -> Stand {
     let reason = stand.reason.unwrap_or(Reason::StartFailed);
     Stand::new(Status::Error, Some(reason)).because("cancelled", "the agent was stopped meanwhile")
-}
-
-/// How a connection ended: the kind, and for people.
-fn why(closed: &Closed<String>) -> (&'static str, String) {
-    let (kind, mut text) = match &closed.cause {
-        Cause::Left => ("cancelled", "we stopped it".to_owned()),
-        Cause::Gone => match closed.obituary.exit {
-            Some(Exit::Code(code)) => ("exited", format!("the agent exited with code {code}")),
-            Some(Exit::Signal(signal)) => ("signalled", format!("signal {signal} ended the agent")),
-            Some(Exit::Unknown) | None => ("exited", "the agent is gone".to_owned()),
-        },
-        Cause::Failed(error) => ("spawn", format!("the agent cannot be started: {error}")),
-        Cause::Fault(fault) => ("protocol", fault.clone()),
-    };
-    if let Some(last) = closed.obituary.stderr_tail.lines().rev().find(|line| !line.trim().is_empty()) {
-        text = format!("{text}; it said: {}", super::show::line(last, 200));
-    }
-    (kind, text)
 }

@@ -213,13 +213,13 @@ fn ended(end: &book::TurnEnd, session: Option<&Session>, retryable: bool) -> Vec
     let said = session.map(|session| session.story.transcript.answer()).unwrap_or_default();
     let said = tail(&said, 64 << 10).to_owned();
     let complete = RunComplete {
-        exit_reason: ExitReason { result: galley(end).to_owned(), data: end.word.clone() },
+        exit_reason: ExitReason { result: galley(end).to_owned(), data: end.word().map(str::to_owned) },
         final_content: said.clone(),
         total_turns: 1,
         status: end.stand.status,
         status_reason: end.stand.reason,
         last_error: end.stand.error.clone(),
-        spent: end.spent.clone(),
+        spent: end.spent().cloned(),
         retryable,
     };
     let step = TurnEnd { turn_index: 1, summary: String::new(), response_content: said };
@@ -230,7 +230,7 @@ fn ended(end: &book::TurnEnd, session: Option<&Session>, retryable: bool) -> Vec
 fn galley(end: &book::TurnEnd) -> &'static str {
     match (end.how, end.stand.status) {
         (Outcome::Completed, _) => "CURRENT_TASK_DONE",
-        (Outcome::Failed, _) if end.word.as_deref() == Some("max_turn_requests") => "MAX_TURNS_EXCEEDED",
+        (Outcome::Failed, _) if end.word() == Some("max_turn_requests") => "MAX_TURNS_EXCEEDED",
         (Outcome::Cancelled, _) | (_, Status::Cancelled) => "ABORTED",
         (
             Outcome::MaxTokens

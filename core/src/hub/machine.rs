@@ -19,6 +19,7 @@ use crate::machine::{
     soonest,
 };
 use crate::nest::{Nest, Told as Nested};
+use crate::rpc::{RpcError, code};
 use crate::session::{Done, Item, Name, News, Source, Told, TurnId, Wish};
 
 /// The hub of a machine. Its page is the [module's](super).
@@ -462,6 +463,13 @@ impl Hub {
                 if let Some(life) = self.lives.get(&source) {
                     self.out.tell(Event::Noted(Arc::clone(&life.agent), noted));
                 }
+            }
+            // Nothing of the kind is offered.
+            Told::Wanted(ask, _) => {
+                let error = RpcError::new(code::METHOD_NOT_FOUND, "not offered");
+                let wish = Wish::Serve { ask, answer: Err(error) };
+                // Refused when it is over by itself.
+                let _ = self.wish(now, source, wish, Expects::Nothing);
             }
             Told::Other(_) => {}
             Told::Down(closed) => self.down(now, source, &closed),

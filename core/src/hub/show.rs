@@ -7,18 +7,13 @@ use super::api::{
 };
 use super::book::{Ask, Entry, Session, Sid, Spent};
 use crate::acp::update::{ToolCallUpdate, ToolKind};
+pub(super) use crate::session::line;
 use crate::session::{Can, Question};
 use crate::timestamp::Timestamp;
 
 /// RFC 3339.
 pub(super) fn time(at: Duration) -> String {
     Timestamp(at).to_string()
-}
-
-/// A text on one line, cut.
-pub(super) fn line(text: &str, most: usize) -> String {
-    let words: Vec<&str> = text.split_whitespace().take(most).collect();
-    words.join(" ").chars().take(most).collect()
 }
 
 /// What can be done, in words.

@@ -5,14 +5,14 @@
 //! | `Ready` | `Up` |
 //! | `Text`, `Updated` | news, with the update as it was written |
 //! | `PermissionAsked`, `Requested` of a person | `Asked` |
-//! | `Requested` of anything else | nothing: it is never offered, and refused here |
+//! | `Requested` of anything else | `Wanted`; it comes only where it was offered |
 //! | `Withdrawn`, `elicitation/complete` | `Settled` |
 //! | `Answered`, `Failed` | `Done`, and `Opened` of a session |
 //! | `TurnEnded` | `Ended` |
 //! | `Line`, `Stderr`, `Noticed` | `Noted` |
 //! | `Closed` | `Down` |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     AskId, Asked, By, Can, Done, Ended, Item, Moment, Name, News, Noted, Outcome, Question, Reply, Setting,
@@ -38,6 +38,8 @@ pub struct Source {
     asks: BTreeMap<RequestKey, Waiting>,
     /// Questions that were given up just now: whether by the end of their turn is what comes next.
     given_up: Vec<(Name, AskId)>,
+    /// Files and terminals that were wanted.
+    services: BTreeSet<RequestKey>,
     /// Pages that were agreed to, by their id.
     pages: BTreeMap<String, (AskId, Name)>,
     out: Outputs<Told>,
@@ -72,21 +74,22 @@ impl Machine for Source {
             models: BTreeMap::new(),
             asks: BTreeMap::new(),
             given_up: Vec::new(),
+            services: BTreeSet::new(),
             pages: BTreeMap::new(),
             out: Outputs::default(),
         };
-        this.settle(now);
+        this.settle();
         this
     }
 
     fn handle(&mut self, now: Now, input: Input<'_>) {
         self.client.handle(now, input);
-        self.settle(now);
+        self.settle();
     }
 
     fn command(&mut self, now: Now, (tag, wish): (Tag, Wish)) -> Result<(), Refused> {
         let done = self.wish(now, tag, wish);
-        self.settle(now);
+        self.settle();
         done
     }
 
@@ -113,6 +116,7 @@ impl Source {
             }
             Wish::Cancel { session } => Command::Cancel { session },
             Wish::Answer { ask, reply } => return self.answer(now, ask, reply),
+            Wish::Serve { ask, answer } => return self.serve(now, ask, answer),
             Wish::Set { session, setting } => self.setting(tag, session, setting),
             Wish::Close { session } => Command::CloseSession { tag, session },
             Wish::Delete { session } => Command::DeleteSession { tag, session },
@@ -174,10 +178,24 @@ impl Source {
         Ok(())
     }
 
-    fn settle(&mut self, now: Now) {
+    fn serve(&mut self, now: Now, ask: AskId, answer: Result<Json, RpcError>) -> Result<(), Refused> {
+        let request = RequestKey(ask.0);
+        if !self.services.remove(&request) {
+            return Err(Refused::Unknown);
+        }
+        self.client.command(
+            now,
+            match answer {
+                Ok(result) => Command::Reply { request, result },
+                Err(error) => Command::Fail { request, error },
+            },
+        )
+    }
+
+    fn settle(&mut self) {
         while let Some(output) = self.client.poll() {
             if let Some(event) = self.out.pass(output) {
-                self.told(now, event);
+                self.told(event);
             }
         }
         self.give_up(None);
@@ -191,7 +209,7 @@ impl Source {
         }
     }
 
-    fn told(&mut self, now: Now, event: Event) {
+    fn told(&mut self, event: Event) {
         match &event {
             Event::Withdrawn(_) => {}
             Event::TurnEnded(ended) => self.give_up(Some(&ended.session)),
@@ -211,7 +229,8 @@ impl Source {
         match event {
             Event::Ready(ready) => {
                 let can = can(&ready.capabilities);
-                let up = Up { who: ready.agent_info, can, logins: ready.auth_methods };
+                let meta = ready.capabilities.meta;
+                let up = Up { who: ready.agent_info, can, logins: ready.auth_methods, meta };
                 self.out.tell(Told::Up(Box::new(up)));
             }
             Event::Line(line) => self.noted(Noted::Odd(Json::new(&line))),
@@ -225,8 +244,9 @@ impl Source {
                 let question = Question::Permission { call, options, why: None, meta };
                 self.asked(request, Some(asked.session_id), Kind::Permission, question);
             }
-            Event::Requested(requested) => self.requested(now, *requested),
+            Event::Requested(requested) => self.requested(*requested),
             Event::Withdrawn(request) => {
+                self.services.remove(&request);
                 if let Some(Waiting { session, .. }) = self.asks.remove(&request) {
                     self.given_up.push((session, AskId(request.0)));
                 }
@@ -259,12 +279,13 @@ impl Source {
         self.out.tell(Told::News(item(updated)));
     }
 
-    fn requested(&mut self, now: Now, Requested { request, wanted }: Requested) {
-        let ServiceRequest::Elicit(elicit) = wanted else {
-            let error = RpcError::new(code::METHOD_NOT_FOUND, "not offered");
-            // Refused only when the connection is leaving, and then it is answered.
-            let _ = self.client.command(now, Command::Fail { request, error });
-            return;
+    fn requested(&mut self, Requested { request, wanted }: Requested) {
+        let elicit = match wanted {
+            ServiceRequest::Elicit(elicit) => elicit,
+            wanted => {
+                self.services.insert(request);
+                return self.out.tell(Told::Wanted(AskId(request.0), Box::new(wanted)));
+            }
         };
         let session = elicit.session_id.clone();
         let (text, wants) = elicitation::read(elicit);
@@ -393,6 +414,7 @@ fn can(offers: &AgentCapabilities) -> Can {
         mcp_http: offers.mcp_capabilities.http,
         mcp_sse: offers.mcp_capabilities.sse,
         directories: sessions.additional_directories,
+        system_prompt: sessions.system_prompt,
         cancel: true,
         streams: true,
         asks: true,
@@ -404,9 +426,9 @@ fn can(offers: &AgentCapabilities) -> Can {
 
 /// How a turn ended.
 pub(super) fn how(end: Result<Stopped, Failure>) -> Ended {
-    let none = Ended { turn: None, how: Outcome::Failed, word: None, trouble: None, spent: None };
+    let none = Ended { turn: None, how: Outcome::Failed, word: None, trouble: None, spent: None, meta: None };
     match end {
-        Ok(Stopped { reason, usage, .. }) => {
+        Ok(Stopped { reason, usage, meta }) => {
             let how = match reason {
                 StopReason::EndTurn => Outcome::Completed,
                 StopReason::MaxTokens => Outcome::MaxTokens,
@@ -414,7 +436,7 @@ pub(super) fn how(end: Result<Stopped, Failure>) -> Ended {
                 StopReason::Cancelled => Outcome::Cancelled,
                 StopReason::MaxTurnRequests | StopReason::Other(_) => Outcome::Failed,
             };
-            Ended { how, word: Some(reason.as_str().to_owned()), spent: usage, ..none }
+            Ended { how, word: Some(reason.as_str().to_owned()), spent: usage, meta, ..none }
         }
         Err(failure) => {
             let how = match failure {

@@ -129,6 +129,7 @@ impl Runner {
             Wish::Login { .. } | Wish::Logout => return Err(Refused::NotOffered("logins")),
             Wish::Seen(_) => return Err(Refused::NotOffered("presence records")),
             Wish::Accept | Wish::Refuse(_) => return Err(Refused::NotOffered("a hello")),
+            Wish::Serve { .. } => return Err(Refused::NotOffered("files and terminals")),
         };
         let answers = !matches!(command, Command::SetLlm { .. } | Command::Abort | Command::Stop);
         self.desktop.command(now, command)?;
@@ -296,7 +297,7 @@ impl Runner {
             ..Can::default()
         };
         (self.is_up, self.llms) = (true, ready.available_llms);
-        self.out.tell(Told::Up(Box::new(Up { who: Some(who), can, logins: Vec::new() })));
+        self.out.tell(Told::Up(Box::new(Up { who: Some(who), can, ..Up::default() })));
     }
 
     fn approval(&mut self, pending: galley::ToolCallPending) {
@@ -355,7 +356,7 @@ impl Runner {
         } else {
             word
         };
-        self.news(Moment::Turn, News::Ended(Box::new(Ended { turn, how, word, trouble, spent })));
+        self.news(Moment::Turn, News::Ended(Box::new(Ended { turn, how, word, trouble, spent, meta: None })));
         self.turn = None;
     }
 

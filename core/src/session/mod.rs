@@ -8,17 +8,23 @@
 //!           Wish, with a tag
 //!  source ◄────────────────── whoever decides ◄──── readers
 //!         ──────────────────►                 ────►
-//!          Hello, Up, News, Done, Noted, Other, Down
+//!          Hello, Up, News, Done, Wanted, Noted, Other, Down
 //! ```
 //!
 //! A prompt and its turn share one [`TurnId`] from acceptance on. What a turn asks ends with it, but for
 //! [`Question::Words`], which the next prompt answers. A source that is gone has ended its turns before.
 
 mod acp;
+mod attach;
+mod early;
+mod ending;
 pub mod galley;
 mod reverse;
 
 pub use self::acp::Source;
+pub use self::attach::{Attached, Config as AttachedConfig};
+pub(crate) use self::early::Early;
+pub(crate) use self::ending::{line, why};
 pub use self::reverse::Reverse;
 
 use std::sync::Arc;
@@ -26,8 +32,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::acp::services::ServiceRequest;
 use crate::acp::session::{
-    AuthMethod, ConfigOption, Implementation, SessionList, SessionSetup, SessionState,
+    AuthMethod, ConfigOption, Implementation, SessionList, SessionSetup, SessionState, SystemPromptSupport,
 };
 use crate::acp::update::{AvailableCommand, Chunk, Patch, Plan, Speaker, ToolCallUpdate, Usage};
 use crate::acp::{ContentBlock, Json, PermissionOption, SessionId};
@@ -101,6 +108,9 @@ pub struct Can {
     pub rules: bool,
     /// The link is one session.
     pub single: bool,
+    /// Take instructions to the model with a new session, and which.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<SystemPromptSupport>,
 }
 
 /// What is wanted of a source: one request of its channel each.
@@ -140,6 +150,13 @@ pub enum Wish {
         ask: AskId,
         /// The answer; one that does not fit the question counts as none.
         reply: Reply,
+    },
+    /// Serve what was wanted.
+    Serve {
+        /// Which.
+        ask: AskId,
+        /// The result as its channel has it, or why there is none.
+        answer: Result<Json, RpcError>,
     },
     /// Choose a mode, a model or an option.
     Set {
@@ -221,6 +238,8 @@ pub enum Told {
     News(Item),
     /// What came of a wish. A prompt that was taken ends as [`News::Ended`].
     Done(Tag, Box<Result<Done, Trouble>>),
+    /// It wants a file or a terminal of whoever offered that, and no person. Wants one [`Wish::Serve`].
+    Wanted(AskId, Box<ServiceRequest>),
     /// Worth knowing, needs no reaction.
     Noted(Box<Noted>),
     /// A word of the channel that has no place here: method and parameters, as written.
@@ -230,7 +249,7 @@ pub enum Told {
 }
 
 /// A source introduces itself.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct Up {
     /// Who it is.
     pub who: Option<Implementation>,
@@ -238,6 +257,8 @@ pub struct Up {
     pub can: Can,
     /// How to log in.
     pub logins: Vec<AuthMethod>,
+    /// What it says of itself beyond its channel, as written.
+    pub meta: Option<Json>,
 }
 
 /// What came of a wish.
@@ -472,6 +493,8 @@ pub struct Ended {
     pub trouble: Option<Box<Trouble>>,
     /// What this turn cost, as written. It adds to the turns before.
     pub spent: Option<Json>,
+    /// What goes with it beyond its channel, as written.
+    pub meta: Option<Json>,
 }
 
 /// How a turn ended.
@@ -528,6 +551,11 @@ pub fn may(can: Can, wish: &Wish, running: bool) -> Result<(), Refused> {
         Wish::Close { .. } => offered(can.close, "closing sessions"),
         Wish::Delete { .. } => offered(can.delete, "deleting sessions"),
         Wish::Logout => offered(can.logout, "logout"),
-        Wish::Accept | Wish::Refuse(_) | Wish::Login { .. } | Wish::Seen(_) | Wish::Leave => Ok(()),
+        Wish::Accept
+        | Wish::Refuse(_)
+        | Wish::Serve { .. }
+        | Wish::Login { .. }
+        | Wish::Seen(_)
+        | Wish::Leave => Ok(()),
     }
 }

@@ -72,6 +72,7 @@ impl Machine for Reverse {
 
 fn command(tag: Tag, wish: Wish) -> Result<Command, Refused> {
     Ok(match wish {
+        Wish::Serve { .. } => return Err(Refused::NotOffered("files and terminals")),
         Wish::Accept => Command::Accept,
         Wish::Refuse(reason) => Command::Refuse(reason),
         Wish::Open(Open::New, setup) => Command::NewSession { tag, setup },
@@ -107,7 +108,7 @@ fn command(tag: Tag, wish: Wish) -> Result<Command, Refused> {
 }
 
 /// The words of a prompt as the one text that the extension has. A link to a resource is its address.
-fn text(words: &[ContentBlock]) -> Result<String, Refused> {
+pub(super) fn text(words: &[ContentBlock]) -> Result<String, Refused> {
     let text = |block: &ContentBlock| match block {
         ContentBlock::Text(text) => Ok(text.text.clone()),
         ContentBlock::ResourceLink(link) => Ok(link.uri.clone()),
@@ -201,7 +202,7 @@ impl Reverse {
 fn up(Hello { id, capabilities, .. }: Hello) -> Up {
     let Capabilities { prompt, cancel, new_session } = capabilities;
     let can = Can { prompt, cancel, new: new_session, streams: true, asks: true, ..Can::default() };
-    Up { who: Some(Implementation { name: id, ..Implementation::default() }), can, logins: Vec::new() }
+    Up { who: Some(Implementation { name: id, ..Implementation::default() }), can, ..Up::default() }
 }
 
 /// A bare text is told as one.

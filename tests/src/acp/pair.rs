@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use agentline_core::acp::update::{Speaker, ToolCall, ToolCallUpdate, Update};
 use agentline_core::acp::{
     ContentBlock, Json, OptionKind, PermissionOption, PermissionOutcome, SessionId, SessionSetup, StopReason,
 };
+use agentline_core::gateway::{self, Gateway};
 use agentline_core::rpc::{RpcError, code};
 use agentline_core::{Machine, Now, Open, Secret, SpawnSpec, Stderr, Tag, Time};
 
@@ -35,12 +37,12 @@ pub struct Tally {
 }
 
 /// A client and an agent where anything may go wrong: each prompt, permission and request ends once, and
-/// nobody is left behind.
+/// nobody is left behind. So many gateways stand between them.
 ///
 /// # Panics
 ///
 /// An invariant does not hold.
-pub fn faulty(data: &[u8]) -> Tally {
+pub fn faulty(data: &[u8], gateways: usize) -> Tally {
     let mut dice = Dice::new(data);
     let mut habits = Habits::roll(&mut dice, false);
     // It costs time to look for it.
@@ -55,22 +57,22 @@ pub fn faulty(data: &[u8]) -> Tally {
         manners: dice.once_in(2),
         jump: dice.once_in(4),
     };
-    let run = run(dice, faults, habits);
+    let run = run(dice, faults, habits, gateways);
     let log = run.log.borrow();
     assert_eq!(log.closed, 1, "{log:#?}");
     run.tally
 }
 
 /// A client and an agent who behave: all that was said arrives in order, every turn ends as the agent says, and
-/// no time passes, since nobody waits for a grace.
+/// no time passes, since nobody waits for a grace. So many gateways between them change nothing.
 ///
 /// # Panics
 ///
 /// An invariant does not hold.
-pub fn clean(data: &[u8]) -> Tally {
+pub fn clean(data: &[u8], gateways: usize) -> Tally {
     let mut dice = Dice::new(data);
     let habits = Habits::roll(&mut dice, true);
-    let run = run(dice, Faults { cut: true, ..Faults::NONE }, habits);
+    let run = run(dice, Faults { cut: true, ..Faults::NONE }, habits, gateways);
     let log = run.log.borrow();
     assert_eq!(log.heard, log.said, "{log:#?}");
     // A cancel may overtake the agent's own end.
@@ -99,9 +101,20 @@ struct Log {
     ended: BTreeMap<String, Vec<String>>,
     asked: usize,
     closed: usize,
+    /// Gateways that were started and have not ended by themselves.
+    gateways: usize,
 }
 
-fn run(dice: Dice<'_>, faults: Faults, habits: Habits) -> Run {
+/// The program that is started instead of the agent, where there are gateways: each starts the next.
+fn program(gateways: usize) -> String {
+    if gateways == 0 { "agent".to_owned() } else { format!("gateway-{gateways}") }
+}
+
+fn spawn(program: &str, env: Vec<(OsString, Secret<OsString>)>) -> Open {
+    Open::spawn(SpawnSpec { program: program.into(), env, stderr: Stderr::Pipe, ..SpawnSpec::default() })
+}
+
+fn run(dice: Dice<'_>, faults: Faults, habits: Habits, gateways: usize) -> Run {
     let Habits { client, agent, leave_after } = habits;
     let log = Rc::new(RefCell::new(Log::default()));
     let mut world = World::new(dice, faults);
@@ -116,8 +129,23 @@ fn run(dice: Dice<'_>, faults: Faults, habits: Habits) -> Run {
         let hear = move |_: Now, event, say: &mut Vec<agent::Command>| app.hear(event, say);
         Node::new(machine.and(AgentAudit::default()), hear).on_term(|| agent::Command::Shutdown)
     });
+    for n in 1..=gateways {
+        let log = log.clone();
+        world.program(&program(n), move |now, _: &SpawnSpec| {
+            let log = log.clone();
+            log.borrow_mut().gateways += 1;
+            let agent = Box::new(client::Config::new(spawn(&program(n - 1), Vec::new())));
+            let config = gateway::Config::on_stdio(gateway::Source::Agent(agent));
+            let machine: Checked<Gateway> = Checked::new(now, (Checks::default(), config));
+            let hear = move |_: Now, event, _: &mut Vec<gateway::Command>| {
+                log.borrow_mut().gateways -= usize::from(event == gateway::Event::Closed);
+            };
+            Node::new(machine, hear).on_term(|| gateway::Command::Shutdown)
+        });
+    }
     let mut app = ClientApp { prompts: vec![0; client.sessions], open: 0, habits: client, log: log.clone() };
-    let machine = Checked::new(world.now(), (Checks::default(), app.config())).and_secrets(secrets);
+    let config = app.config(&program(gateways));
+    let machine = Checked::new(world.now(), (Checks::default(), config)).and_secrets(secrets);
     let hear = move |_: Now, event, say: &mut Vec<client::Command>| app.hear(&event, say);
     let node = world.add(Node::new(machine.and(ClientAudit::default()), hear));
     if let Some(span) = leave_after {
@@ -125,7 +153,10 @@ fn run(dice: Dice<'_>, faults: Faults, habits: Habits) -> Run {
     }
     world.run();
     assert!(world.is_over(node), "the client is not done");
-    assert_eq!(world.processes(), 0, "somebody is left behind");
+    // Who is killed leaves behind what only its guardian could see off.
+    if log.borrow().gateways == 0 {
+        assert_eq!(world.processes(), 0, "somebody is left behind");
+    }
     let ends = log.borrow().ended.values().flatten().filter(|end| !end.starts_with('!')).count();
     let all = log.borrow().ended.values().flatten().count();
     let asked = log.borrow().asked;
@@ -246,11 +277,10 @@ struct ClientApp {
 }
 
 impl ClientApp {
-    fn config(&self) -> client::Config {
+    fn config(&self, program: &str) -> client::Config {
         let secret = self.habits.secret.iter();
         let env = secret.map(|secret| ("KEY".into(), Secret::new(secret.into()))).collect();
-        let spec = SpawnSpec { program: "agent".into(), env, stderr: Stderr::Pipe, ..SpawnSpec::default() };
-        let mut config = client::Config::new(Open::spawn(spec));
+        let mut config = client::Config::new(spawn(program, env));
         config.capabilities.fs.read_text_file = true;
         config.timeouts.silence = self.habits.silence;
         config.raw = self.habits.raw;

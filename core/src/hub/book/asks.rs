@@ -126,6 +126,12 @@ fn lighten(call: &mut ToolCallUpdate, most: usize) {
 }
 
 impl Ask {
+    /// The source that asks; none where a program does.
+    #[must_use]
+    pub const fn source(&self) -> Option<SourceId> {
+        self.source
+    }
+
     /// Whether the next prompt answers it.
     #[must_use]
     pub const fn is_words(&self) -> bool {
@@ -248,6 +254,22 @@ impl Book {
         Ok(())
     }
 
+    /// An answer as it goes to the source. Whoever gives it has seen that it fits.
+    ///
+    /// # Errors
+    ///
+    /// The question is not open, or the next prompt answers it.
+    pub fn reply(&mut self, now: Now, id: ApprovalId, reply: Reply, by: By) -> Result<(), No> {
+        let ask = self.asks.open.get(&id).filter(|ask| !ask.is_words()).ok_or(No::Question)?;
+        let sid = ask.sid;
+        let option = if let Reply::Choose(option) = &reply { Some(option.clone()) } else { None };
+        self.settle_ask(now, id, Some(reply), option, by, None);
+        if let Some(sid) = sid {
+            self.settle(now, sid);
+        }
+        Ok(())
+    }
+
     fn say(&mut self, now: Now, sid: Sid, content: &Json) -> Result<Taken, No> {
         let text: String = serde_json::from_str(content.get()).map_err(|_| No::NotOffered)?;
         let prompt = Prompt { words: vec![ContentBlock::text(text)], by: None, at: now.unix };
@@ -301,7 +323,7 @@ impl Book {
         self.reserve();
         let id = ApprovalId(self.given.approvals);
         let mut asked = asked;
-        if let Question::Permission { call, .. } = &mut asked.question {
+        if let (Question::Permission { call, .. }, false) = (&mut asked.question, self.forgets) {
             lighten(call, SHOWN);
         }
         let ask = Ask { id, sid, asker, asked, at: now.unix, settled: None, source };

@@ -45,7 +45,7 @@ use self::asks::Asks;
 use super::api::{By, Dispatched, LastError, Origin, Reason, Status};
 use crate::acp::ContentBlock;
 use crate::machine::{Deadline, Now, Refused, Time};
-use crate::session::{Can, Name, Outcome, TurnId, Wish};
+use crate::session::{Can, Ended, Name, Outcome, TurnId, Wish};
 
 /// The number of a session's handle: `s12`.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
@@ -145,10 +145,22 @@ pub struct TurnEnd {
     pub how: Outcome,
     /// Where that leaves the session.
     pub stand: Stand,
+    /// What its source said of it.
+    pub ended: Option<Ended>,
+}
+
+impl TurnEnd {
     /// The agent's own word for it.
-    pub word: Option<String>,
+    #[must_use]
+    pub fn word(&self) -> Option<&str> {
+        self.ended.as_ref()?.word.as_deref()
+    }
+
     /// What it cost, as written.
-    pub spent: Option<crate::rpc::Json>,
+    #[must_use]
+    pub fn spent(&self) -> Option<&crate::rpc::Json> {
+        self.ended.as_ref()?.spent.as_ref()
+    }
 }
 
 /// Where a session stands while nothing runs and nothing is asked.
@@ -244,6 +256,8 @@ pub struct Book {
     clocks: BTreeSet<(Time, Sid)>,
     /// Nothing is sent any more.
     paused: bool,
+    /// What is said is nobody's to read later.
+    forgets: bool,
     given: Counters,
     reserved: Counters,
     files: VecDeque<Kept>,
@@ -274,6 +288,13 @@ impl Book {
     #[must_use]
     pub fn new(before: Counters) -> Self {
         Self { given: before, reserved: before, ..Self::default() }
+    }
+
+    /// The same for one reader who says all prompts himself: nothing of what is said is kept or left out, and what a
+    /// source repeats of a prompt is told like anything else.
+    #[must_use]
+    pub fn passing() -> Self {
+        Self { forgets: true, ..Self::default() }
     }
 
     /// The next thing to do.

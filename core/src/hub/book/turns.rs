@@ -87,7 +87,9 @@ impl Book {
     pub fn news(&mut self, now: Now, sid: Sid, source: SourceId, item: &Item) -> bool {
         let Some(session) = self.sessions.get_mut(&sid) else { return false };
         if item.moment == Moment::Replay {
-            session.story.hear(now.unix, &item.news, true);
+            if !self.forgets {
+                session.story.hear(now.unix, &item.news, true);
+            }
             return false;
         }
         if let News::Asked(asked) = &item.news
@@ -100,10 +102,12 @@ impl Book {
         if !session.is_at(source) {
             return false;
         }
-        if is_echo(&item.news) && session.turn.as_ref().is_some_and(|turn| turn.prompt.is_some()) {
-            return false;
+        if !self.forgets {
+            if is_echo(&item.news) && session.turn.as_ref().is_some_and(|turn| turn.prompt.is_some()) {
+                return false;
+            }
+            session.story.hear(now.unix, &item.news, false);
         }
-        session.story.hear(now.unix, &item.news, false);
         match &item.news {
             News::Text { .. } | News::Block(_) | News::Tool { .. } => {
                 session.active = now.unix;
@@ -247,7 +251,9 @@ impl Book {
         self.make_room(sid);
         let Some(session) = self.sessions.get_mut(&sid) else { return };
         session.active = now.unix;
-        session.story.began(now.unix, prompt.as_deref());
+        if !self.forgets {
+            session.story.began(now.unix, prompt.as_deref());
+        }
         session.turn = Some(Turn { id, source, prompt: prompt.clone(), cancelled: false, due: None });
         self.tell(sid, Fact::Began(id, prompt));
     }
@@ -313,8 +319,8 @@ impl Book {
         let Some(turn) = session.turn.take() else { return };
         turn.due.map(|at| self.clocks.remove(&(at, sid)));
         session.active = now.unix;
-        let (word, spent) = ended.map_or((None, None), |ended| (ended.word.clone(), ended.spent.clone()));
-        session.story.ended(how, word.as_deref(), &stand, spent.as_ref());
+        let word = ended.and_then(|ended| ended.word.as_deref());
+        session.story.ended(how, word, &stand, ended.and_then(|ended| ended.spent.as_ref()));
         session.stand = stand.clone();
         if how == Outcome::Lost {
             session.hold(stand.reason.unwrap_or(Reason::AgentExited));
@@ -327,7 +333,7 @@ impl Book {
             None => Settler::Gone,
         };
         self.drop_asks(now, Some(sid), turn.source, reply, by);
-        self.tell(sid, Fact::Ended(Box::new(TurnEnd { turn: turn.id, how, stand, word, spent })));
+        self.tell(sid, Fact::Ended(Box::new(TurnEnd { turn: turn.id, how, stand, ended: ended.cloned() })));
         if !self.at(turn.source).any(|sid| self.get(sid).is_some_and(|it| it.turn_at() == Some(turn.source)))
         {
             self.drop_asks(now, None, turn.source, reply, by);

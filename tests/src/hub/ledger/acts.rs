@@ -334,7 +334,7 @@ impl Ledger<'_> {
         self.at_source.remove(&(source, sid));
         let stuck = self.book.get(sid).is_some_and(|session| session.stuck_at() == Some(source));
         let cancelled = self.book.get(sid).is_some_and(|it| it.status().1 == Some(Reason::CancelAsked));
-        let ended = Ended { turn, how, word: None, trouble: None, spent: None };
+        let ended = Ended { turn, how, word: None, trouble: None, spent: None, meta: None };
         self.news(sid, source, News::Ended(Box::new(ended)));
         let free = self.book.get(sid).is_some_and(|session| session.stuck_at().is_none());
         if stuck && free {

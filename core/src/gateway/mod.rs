@@ -1,0 +1,82 @@
+//! Gateways: a session of one channel, served on another.
+//!
+//! A gateway is one source of sessions under one front. The source is what the hub has as well: an agent's process, or a
+//! session in another terminal. The front is its mirror: it takes what a source tells, and says what a source is wished. Between them is the hub's
+//! [book](crate::hub::book): which prompt waits, the one end of each turn, the clock of a cancel, and whose answer counts.
+//!
+//! ```text
+//!   client ──► front ──► book ──► source ──► agent
+//!          ◄──       ◄── rules ◄──       ◄──
+//!                        budget
+//! ```
+//!
+//! # The order of the start
+//!
+//! What a client is offered depends on what the agent can, and what an agent is offered on what the client can. So the
+//! client speaks first, the agent is started with the client's own offer, and the client's `initialize` is answered when
+//! the agent's was. It is answered in any case: of an agent that does not come up nothing is offered, and whatever is
+//! asked of it fails with the reason.
+//!
+//! # What passes
+//!
+//! Between an ACP client and an ACP agent every update passes as it was written, and so do permissions, forms, pages, files,
+//! terminals, modes, options, logins, errors and the end of a turn. What is not passed on:
+//!
+//! * a login in a terminal: it would be our command once more;
+//! * opening a session once more that is open;
+//! * requests of extensions, both ways, and the `_meta` of a prompt;
+//! * what an agent says of sessions of its own that the client has not opened.
+//!
+//! # A session in another terminal
+//!
+//! Over the [attach](crate::attach) channel a client speaks to a session that runs already. It is the one session that there
+//! is, and it is not ours: when the client leaves, it goes on, and nothing of it is cancelled. Its answer comes as a whole,
+//! since the channel shows neither text as it comes, nor tools, nor questions. A cancel there ends whatever runs: it is sent
+//! for our own turn, and not while that may wait behind another. Where the words were delivered and the end was not seen,
+//! the prompt fails and says so.
+//!
+//! # The life of an agent
+//!
+//! ```text
+//!         wanted             Up              gone, or goes on with a turn that was given up
+//!  Down ─────────► Starting ────► Up ────────────────────────────────────────────► Leaving
+//!   ▲  ◄──────────────┘ gone                                                          │
+//!   └─────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! An agent that is gone ends the prompts that it had, each once, for that reason. The client stays: the next request starts
+//! the agent again, and the next prompt of a session that it had resumes or loads it there first, where the agent can. An
+//! agent that does not confirm a cancel within 5 s is replaced in the same way. When the client leaves, the agent goes down
+//! its ladder.
+//!
+//! # Slow sides
+//!
+//! While the client does not read, the agent is not read: what it has said by then waits in its order, which is one read at
+//! most. Nothing is dropped and nothing grows. An agent that does not read refuses prompts, and that is their end.
+//!
+//! # Rules and a budget
+//!
+//! [`Rules`](crate::rules::Rules) decide about a permission before the client is asked; what they leave to a person is the
+//! client's. Where a session has cost more than its [`Budget`](crate::conversation::Budget), its turn is cancelled and fails,
+//! and so does every further prompt of it.
+//!
+//! # Limits
+//!
+//! | what | value | beyond it |
+//! |---|---|---|
+//! | prompts that wait in a session | 16 | refused |
+//! | sessions | 1024, as the [client](crate::acp) has it | the longest idle one is forgotten, and opened again by its next prompt |
+//! | news of a session whose id is not known yet | 100 | dropped |
+//! | a cancel that is not confirmed | 5 s | the turn is over, and the agent is replaced |
+
+mod acp;
+mod api;
+mod front;
+mod heard;
+mod life;
+mod machine;
+mod source;
+
+pub use self::api::{Command, Config, Event, Ruled};
+pub use self::machine::Gateway;
+pub use self::source::Source;
