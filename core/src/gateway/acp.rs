@@ -287,7 +287,24 @@ impl Front {
             News::Asked(asked) => return self.asked(now, session, *asked),
             News::Settled(ask, how) => return self.settled(now, ask, how),
             News::Ended(ended) => return self.ended(now, *ended),
-            news => update(news, raw),
+            news @ (News::Opened
+            | News::Announced(_)
+            | News::Can(_)
+            | News::Began(_)
+            | News::Busy(_)
+            | News::Step(_)
+            | News::Block(_)
+            | News::Tool { .. }
+            | News::Plan(_)
+            | News::Commands(_)
+            | News::Info { .. }
+            | News::Mode(_)
+            | News::Options(_)
+            | News::Usage(_)
+            | News::Warned(_)
+            | News::Note(_)
+            | News::Closed
+            | News::Other(_)) => update(news, raw),
         };
         if let Some(update) = update {
             self.obey(now, Command::Announce { session, update });

@@ -71,7 +71,7 @@ impl Gateway {
     /// What the agent says of a session.
     pub(super) fn heard(&mut self, now: Now, source: SourceId, item: Item) {
         if let News::Announced(there) = item.news {
-            self.single = self.can().single.then(|| Only { name: item.session, cwd: there.cwd });
+            self.single = self.can().single.then_some(Only { name: item.session, cwd: there.cwd });
             return;
         }
         let Some(sid) = self.names.get(&item.session).copied() else {

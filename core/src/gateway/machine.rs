@@ -264,7 +264,18 @@ impl Gateway {
                 }
             }
             Wish::Close { session } => self.close(now, tag, &session),
-            wish => self.pass(now, tag, wish),
+            wish @ (Wish::Accept
+            | Wish::Refuse(_)
+            | Wish::List { .. }
+            | Wish::Cancel { .. }
+            | Wish::Set { .. }
+            | Wish::Aside { .. }
+            | Wish::Rules(_)
+            | Wish::Delete { .. }
+            | Wish::Login { .. }
+            | Wish::Logout
+            | Wish::Seen(_)
+            | Wish::Leave) => self.pass(now, tag, wish),
         }
     }
 

@@ -282,7 +282,14 @@ impl Source {
     fn requested(&mut self, Requested { request, wanted }: Requested) {
         let elicit = match wanted {
             ServiceRequest::Elicit(elicit) => elicit,
-            wanted => {
+            wanted @ (ServiceRequest::ReadTextFile(_)
+            | ServiceRequest::WriteTextFile(_)
+            | ServiceRequest::CreateTerminal(_)
+            | ServiceRequest::TerminalOutput(_)
+            | ServiceRequest::WaitForTerminal(_)
+            | ServiceRequest::KillTerminal(_)
+            | ServiceRequest::ReleaseTerminal(_)
+            | ServiceRequest::Extension { .. }) => {
                 self.services.insert(request);
                 return self.out.tell(Told::Wanted(AskId(request.0), Box::new(wanted)));
             }
