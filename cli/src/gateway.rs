@@ -134,13 +134,16 @@ pub(crate) fn run(verb: &Verb, global: Global, notes: &Notes) -> Result<ExitCode
     Ok(ExitCode::from(ends.load(Ordering::Relaxed)))
 }
 
+/// What nobody may be shown.
+type Hidden = Vec<Secret<Vec<u8>>>;
+
 /// An agent behind it, and what nobody may be shown of what that is given.
 fn agent(
     args: &Acp,
     variables: Variables,
     own: Vec<Rule>,
     notes: Option<&Notes>,
-) -> Result<(Config, Vec<Secret<Vec<u8>>>), Problem> {
+) -> Result<(Config, Hidden), Problem> {
     let Spawn { spec, whose, secrets, .. } =
         plan::spawn(&args.child, variables, &mut Start::unknown(&args.child))?;
     if let (Whose::Fallback(_), Some(notes)) = (&whose, notes) {
