@@ -207,20 +207,27 @@ impl Process<'_> {
     }
 }
 
-/// Sees to it that the hub can be found: sockets whose names somebody has removed, as at a logout, are bound again. Never
-/// ends.
+/// Sees to it that the hub can be found: sockets whose names somebody has removed, as at a logout, are bound again, and
+/// where they are is written again. Never ends.
 async fn stay_found(folders: Folders, reverse: Option<PathBuf>, every: Duration, hub: Handle<Hub>) {
-    let sockets: Vec<PathBuf> = [folders.control_socket()].into_iter().chain(reverse).collect();
-    // One that another program had from the start is its own.
-    let mut ours: Vec<bool> = Vec::new();
+    let names: Vec<PathBuf> = [folders.control_socket(), folders.hub()].into_iter().chain(reverse).collect();
+    // What was never there is on its way, or another program's.
+    let mut seen = vec![false; names.len()];
+    // Looks until it is tried again: it takes a moment, and a client that has just connected would be put off.
+    let mut pause = 0;
     loop {
         Timer::after(every).await;
-        let is_there: Vec<bool> = sockets.iter().map(|path| path.exists()).collect();
-        let is_gone = |at: usize| ours.get(at) == Some(&true) && !is_there[at];
-        if (0..sockets.len()).any(is_gone) && place::own(&folders).is_ok() {
-            let _ = hub.command(Command::Listen);
-        }
-        ours = is_there;
+        let is_there: Vec<bool> = names.iter().map(|path| path.exists()).collect();
+        let is_gone = seen.iter().zip(&is_there).any(|(seen, is_there)| *seen && !is_there);
+        pause = match (is_gone, pause) {
+            (false, _) => 0,
+            (true, 0) if place::own(&folders).is_ok() => {
+                let _ = hub.command(Command::Listen);
+                LOOKS
+            }
+            (true, pause) => pause.saturating_sub(1),
+        };
+        seen.iter_mut().zip(is_there).for_each(|(seen, is_there)| *seen |= is_there);
     }
 }
 
