@@ -211,8 +211,8 @@ impl Process<'_> {
 /// where they are is written again. Never ends.
 async fn stay_found(folders: Folders, reverse: Option<PathBuf>, every: Duration, hub: Handle<Hub>) {
     let names: Vec<PathBuf> = [folders.control_socket(), folders.hub()].into_iter().chain(reverse).collect();
-    // What was never there is on its way, or another program's.
-    let mut seen = vec![false; names.len()];
+    // Where no agent could ever dial in, another program serves, or nobody may.
+    let mut seen: Vec<bool> = (0..names.len()).map(|at| at < 2).collect();
     // Looks until it is tried again: it takes a moment, and a client that has just connected would be put off.
     let mut pause = 0;
     loop {
