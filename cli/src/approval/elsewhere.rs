@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use agentline_core::acp::client::PermissionAsked;
-use agentline_core::acp::update::ToolKind;
 use agentline_core::acp::{PermissionOutcome, RequestKey, Update};
 use agentline_core::hub::api::{ApprovalAsk, Class, Happening};
 use agentline_core::subagent::{QuestionAsked, Reply};
@@ -54,19 +53,7 @@ impl<F: Fn(RequestKey, Answer) + Clone + Send + 'static> Elsewhere<F> {
         let ask = ApprovalAsk {
             title: label(call),
             tool_name: call.name.clone().or_else(|| call.kind.map(|kind| kind.as_str().to_owned())),
-            class: match call.kind {
-                Some(ToolKind::Execute) => Class::Command,
-                Some(ToolKind::Edit | ToolKind::Delete | ToolKind::Move) => Class::FileChange,
-                Some(
-                    ToolKind::Read
-                    | ToolKind::Search
-                    | ToolKind::Think
-                    | ToolKind::Fetch
-                    | ToolKind::SwitchMode
-                    | ToolKind::Other,
-                )
-                | None => Class::Permission,
-            },
+            class: Class::of(call.kind),
             args: call.raw_input.clone(),
             call: Some(call.clone()),
             options: permission.options.clone(),

@@ -278,37 +278,51 @@ impl Front {
         self.obey(now, Command::Shutdown);
     }
 
+    /// An update goes as it was written, where it was. Some of what is known is told no client of ACP.
     fn news(&mut self, now: Now, item: Item) {
         let Item { session, news, raw, .. } = item;
-        let update = match news {
+        let read = match news {
             News::Text { speaker, message, text } => {
                 return self.obey(now, Command::Tell { session, speaker, text, message });
             }
             News::Asked(asked) => return self.asked(now, session, *asked),
             News::Settled(ask, how) => return self.settled(now, ask, how),
             News::Ended(ended) => return self.ended(now, *ended),
-            news @ (News::Opened
+            News::Block(block) => Update::Message(block.0, block.1),
+            News::Tool { is_new: true, call } => Update::ToolCall((*call).into()),
+            News::Tool { is_new: false, call } => Update::ToolCallUpdate(*call),
+            News::Plan(plan) => Update::Plan(*plan),
+            News::Commands(available_commands) => {
+                Update::AvailableCommands(AvailableCommands { available_commands })
+            }
+            News::Mode(current_mode_id) => Update::CurrentMode(CurrentMode { current_mode_id }),
+            News::Options(config_options) => Update::ConfigOptions(ConfigOptions { config_options }),
+            News::Info { title, updated_at } => {
+                Update::SessionInfo(SessionInfoUpdate { title: *title, updated_at: *updated_at })
+            }
+            News::Usage(usage) => Update::Usage(*usage),
+            News::Warned(warning) => {
+                let hint = warning.hint.map(|hint| format!(": {hint}")).unwrap_or_default();
+                said(&format!("{}{hint}", warning.text))
+            }
+            News::Note(text) => said(&text),
+            News::Other(tag) => {
+                let Some(raw) = raw.clone() else { return };
+                Update::Other(Unknown { tag, raw })
+            }
+            News::Opened
             | News::Announced(_)
             | News::Can(_)
             | News::Began(_)
             | News::Busy(_)
             | News::Step(_)
-            | News::Block(_)
-            | News::Tool { .. }
-            | News::Plan(_)
-            | News::Commands(_)
-            | News::Info { .. }
-            | News::Mode(_)
-            | News::Options(_)
-            | News::Usage(_)
-            | News::Warned(_)
-            | News::Note(_)
-            | News::Closed
-            | News::Other(_)) => update(news, raw),
+            | News::Closed => return,
         };
-        if let Some(update) = update {
-            self.obey(now, Command::Announce { session, update });
-        }
+        let update = match raw {
+            Some(raw) => Update::Other(Unknown { tag: read.tag().to_owned(), raw }),
+            None => read,
+        };
+        self.obey(now, Command::Announce { session, update });
     }
 
     fn asked(&mut self, now: Now, session: Name, Asked { ask, question, .. }: Asked) {
@@ -431,46 +445,6 @@ fn elicited(answer: Result<Json, RpcError>) -> Reply {
         Some(Answered { action, .. }) if action == "decline" => Reply::Decline,
         Some(_) | None => Reply::Cancel,
     }
-}
-
-/// What is known of an update: as it was written, where it was. None of what no client of ACP is told.
-fn update(news: News, raw: Option<Json>) -> Option<Update> {
-    let read = match news {
-        News::Block(block) => Update::Message(block.0, block.1),
-        News::Tool { is_new: true, call } => Update::ToolCall((*call).into()),
-        News::Tool { is_new: false, call } => Update::ToolCallUpdate(*call),
-        News::Plan(plan) => Update::Plan(*plan),
-        News::Commands(available_commands) => {
-            Update::AvailableCommands(AvailableCommands { available_commands })
-        }
-        News::Mode(current_mode_id) => Update::CurrentMode(CurrentMode { current_mode_id }),
-        News::Options(config_options) => Update::ConfigOptions(ConfigOptions { config_options }),
-        News::Info { title, updated_at } => {
-            Update::SessionInfo(SessionInfoUpdate { title: *title, updated_at: *updated_at })
-        }
-        News::Usage(usage) => Update::Usage(*usage),
-        News::Warned(warning) => {
-            let hint = warning.hint.map(|hint| format!(": {hint}")).unwrap_or_default();
-            said(&format!("{}{hint}", warning.text))
-        }
-        News::Note(text) => said(&text),
-        News::Other(tag) => Update::Other(Unknown { tag, raw: raw.clone()? }),
-        News::Opened
-        | News::Announced(_)
-        | News::Can(_)
-        | News::Began(_)
-        | News::Busy(_)
-        | News::Step(_)
-        | News::Text { .. }
-        | News::Asked(_)
-        | News::Settled(..)
-        | News::Ended(_)
-        | News::Closed => return None,
-    };
-    Some(match raw {
-        Some(raw) => Update::Other(Unknown { tag: read.tag().to_owned(), raw }),
-        None => read,
-    })
 }
 
 /// A paragraph of ours.

@@ -6,7 +6,7 @@ use super::api::{
     ApprovalBrief, Class, MessageBrief, Policy, QueueView, Resolved, Role, SessionBrief, UsageBrief, Waiting,
 };
 use super::book::{Ask, Entry, Session, Sid, Spent};
-use crate::acp::update::{ToolCallUpdate, ToolKind};
+use crate::acp::update::ToolCallUpdate;
 pub(super) use crate::session::line;
 use crate::session::{Can, Question};
 use crate::timestamp::Timestamp;
@@ -167,7 +167,7 @@ pub(super) fn approval(ask: &Ask) -> ApprovalBrief {
         Question::Permission { call, options, why, meta: _ } => ApprovalBrief {
             title: title(call, why.as_deref()),
             tool_name: Some(tool_name(call)),
-            class: class(call.kind),
+            class: Class::of(call.kind),
             args: call.raw_input.clone(),
             call: Some(call.clone()),
             options: options.clone(),
@@ -202,22 +202,6 @@ pub(super) fn tool_name(call: &ToolCallUpdate) -> String {
 fn title(call: &ToolCallUpdate, why: Option<&str>) -> String {
     let title = call.title.as_deref().filter(|title| !title.trim().is_empty()).or(why);
     title.map_or_else(|| tool_name(call), |title| line(title, TITLE))
-}
-
-const fn class(kind: Option<ToolKind>) -> Class {
-    match kind {
-        Some(ToolKind::Execute) => Class::Command,
-        Some(ToolKind::Edit | ToolKind::Delete | ToolKind::Move) => Class::FileChange,
-        Some(
-            ToolKind::Read
-            | ToolKind::Search
-            | ToolKind::Think
-            | ToolKind::Fetch
-            | ToolKind::SwitchMode
-            | ToolKind::Other,
-        )
-        | None => Class::Permission,
-    }
 }
 
 /// The kind that an option of a question has.

@@ -31,7 +31,7 @@ pub fn rules(data: &[u8]) {
     };
     for otherwise in [Then::Allow, Then::Ask, Then::Reject] {
         let decide =
-            |rules: &Rules| rules.decide(&call, "/work", otherwise).map_or(otherwise, |rule| rule.then);
+            |rules: &Rules| rules.decide(&call, "/repo", otherwise).map_or(otherwise, |rule| rule.then);
         let alone = decide(&Rules { own: own.clone(), project: Vec::new() });
         let both = decide(&Rules { own: own.clone(), project: project.clone() });
         assert!(strictness(both) >= strictness(alone), "{own:?} {project:?} {call:?}");
@@ -90,7 +90,7 @@ const COMMANDS: [&str; 10] = [
     "env git",
 ];
 const PATHS: [&str; 9] =
-    ["src", "/work/src/a", "/work/src/../etc", "..", "/etc/passwd", "", "./src//a", "/work", "~/x"];
+    ["src", "/repo/src/a", "/repo/src/../etc", "..", "/etc/passwd", "", "./src//a", "/repo", "~/x"];
 
 /// Any file in a hub's folder is read, put aside or passed over, and one that is read is written as it was.
 pub fn records(data: &[u8]) {
@@ -121,7 +121,7 @@ pub fn records(data: &[u8]) {
 fn record(dice: &mut Dice<'_>) -> Vec<u8> {
     let since = json!({ "secs": dice.below(1000), "nanos": 0 });
     let mut record = json!({
-        "version": dice.pick(&[1, 1, 1, 2]), "session": dice.below(4), "agent": dice.text(6), "cwd": "/work",
+        "version": dice.pick(&[1, 1, 1, 2]), "session": dice.below(4), "agent": dice.text(6), "cwd": "/repo",
         "status": dice.pick(&["idle", "running", "failed", "cancelled", "gone"]), "created": since, "active": since,
     });
     for member in ["name", "title", "agentSessionId", "reason"] {

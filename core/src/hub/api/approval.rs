@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::acp::PermissionOption;
-use crate::acp::update::ToolCallUpdate;
+use crate::acp::update::{ToolCallUpdate, ToolKind};
 use crate::rpc::Json;
 
 /// What the permissions of a session are answered by.
@@ -32,6 +32,26 @@ pub enum Class {
     Permission,
     /// The agent asks something of its own: words, a form, a page.
     Question,
+}
+
+impl Class {
+    /// What a permission is about, by the kind of the call that wants it.
+    #[must_use]
+    pub const fn of(kind: Option<ToolKind>) -> Self {
+        match kind {
+            Some(ToolKind::Execute) => Self::Command,
+            Some(ToolKind::Edit | ToolKind::Delete | ToolKind::Move) => Self::FileChange,
+            Some(
+                ToolKind::Read
+                | ToolKind::Search
+                | ToolKind::Think
+                | ToolKind::Fetch
+                | ToolKind::SwitchMode
+                | ToolKind::Other,
+            )
+            | None => Self::Permission,
+        }
+    }
 }
 
 /// A question. It is asked once, answered once, and its id is never used again.
