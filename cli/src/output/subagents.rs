@@ -65,27 +65,21 @@ impl Subagents {
 
     /// The lines that tell of what a subagent says or does.
     pub(super) fn hear(&mut self, updated: &Updated) -> Vec<String> {
-        let tool = |news: ToolCallUpdate| (Some(news), None);
-        let (tool, text) = match &updated.update {
-            Update::ToolCall(call) => tool(call.clone().into()),
-            Update::ToolCallUpdate(news) => tool(news.clone()),
-            Update::Message(Speaker::Agent, chunk) => (None, chunk.content.as_text()),
-            Update::Other(unknown) if unknown.tag == "subagent_update" => return self.learn(unknown),
-            Update::Message(..)
-            | Update::Plan(_)
-            | Update::AvailableCommands(_)
-            | Update::CurrentMode(_)
-            | Update::ConfigOptions(_)
-            | Update::SessionInfo(_)
-            | Update::Usage(_)
-            | Update::Other(_) => (None, None),
-        };
-        let Some(subagent) = self.get(&updated.session) else { return Vec::new() };
-        match (tool, text) {
-            (Some(news), _) => subagent.tool(news),
-            (None, Some(text)) => subagent.text(text),
-            (None, None) => Vec::new(),
+        if let Update::Other(unknown) = &updated.update
+            && unknown.tag == "subagent_update"
+        {
+            return self.learn(unknown);
         }
+        let Some(subagent) = self.get(&updated.session) else { return Vec::new() };
+        if let Some(news) = updated.update.tool_call() {
+            return subagent.tool(news);
+        }
+        if let Update::Message(Speaker::Agent, chunk) = &updated.update
+            && let Some(text) = chunk.content.as_text()
+        {
+            return subagent.text(text);
+        }
+        Vec::new()
     }
 
     /// The lines that are not full yet. The turn is over.

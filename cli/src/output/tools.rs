@@ -100,18 +100,7 @@ impl Tools {
 
     /// Takes an update of the session, if it is about a call.
     pub(crate) fn hear(&mut self, update: &Update) {
-        let news = match update {
-            Update::ToolCall(call) => call.clone().into(),
-            Update::ToolCallUpdate(news) => news.clone(),
-            Update::Message(..)
-            | Update::Plan(_)
-            | Update::AvailableCommands(_)
-            | Update::CurrentMode(_)
-            | Update::ConfigOptions(_)
-            | Update::SessionInfo(_)
-            | Update::Usage(_)
-            | Update::Other(_) => return,
-        };
+        let Some(news) = update.tool_call() else { return };
         let id = news.tool_call_id.clone();
         self.learn(news);
         self.ended(&id);

@@ -214,18 +214,7 @@ impl Lines {
     /// A line for a call when it is new, and one more when it failed.
     fn updated(&mut self, update: &Update) -> String {
         let words = Words::of(self.language);
-        let news: ToolCallUpdate = match update {
-            Update::ToolCall(call) => call.clone().into(),
-            Update::ToolCallUpdate(news) => news.clone(),
-            Update::Message(..)
-            | Update::Plan(_)
-            | Update::AvailableCommands(_)
-            | Update::CurrentMode(_)
-            | Update::ConfigOptions(_)
-            | Update::SessionInfo(_)
-            | Update::Usage(_)
-            | Update::Other(_) => return String::new(),
-        };
+        let Some(news) = update.tool_call() else { return String::new() };
         let id = news.tool_call_id.clone();
         let is_new = self.tools.learn(news);
         let title = self.tools.get(&id).map(title).unwrap_or_default();

@@ -321,6 +321,23 @@ impl Update {
             Self::Other(unknown) => &unknown.tag,
         }
     }
+
+    /// What it says of a tool call: a new one says all that is known of it.
+    #[must_use]
+    pub fn tool_call(&self) -> Option<ToolCallUpdate> {
+        match self {
+            Self::ToolCall(call) => Some(call.clone().into()),
+            Self::ToolCallUpdate(news) => Some(news.clone()),
+            Self::Message(..)
+            | Self::Plan(_)
+            | Self::AvailableCommands(_)
+            | Self::CurrentMode(_)
+            | Self::ConfigOptions(_)
+            | Self::SessionInfo(_)
+            | Self::Usage(_)
+            | Self::Other(_) => None,
+        }
+    }
 }
 
 impl Update {
