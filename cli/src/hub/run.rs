@@ -211,8 +211,8 @@ impl Process<'_> {
 /// where they are is written again. Never ends.
 async fn stay_found(folders: Folders, reverse: Option<PathBuf>, every: Duration, hub: Handle<Hub>) {
     let names: Vec<PathBuf> = [folders.control_socket(), folders.hub()].into_iter().chain(reverse).collect();
-    // Where no agent could ever dial in, another program serves, or nobody may.
-    let mut seen: Vec<bool> = (0..names.len()).map(|at| at < 2).collect();
+    // The first two are ours. Agents may never have been able to dial in: another program serves them, or nobody may.
+    let mut seen = [true, true, false];
     // Looks until it is tried again: it takes a moment, and a client that has just connected would be put off.
     let mut pause = 0;
     loop {
