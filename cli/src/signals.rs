@@ -2,7 +2,7 @@
 
 use std::{io, thread};
 
-use rustix::process::{getpgid, getpgrp, getppid, getsid};
+use nix::unistd::{getpgid, getpgrp, getppid, getsid};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator;
 use signal_hook::low_level::emulate_default_handler;
@@ -90,8 +90,13 @@ pub(crate) fn stop() {
 }
 
 /// Whether our parent can continue us once we are stopped. If not, a stop is for ever.
+///
+/// In a container, a parent, a group or a session that is outside of it has the number 0.
 pub(crate) fn has_shell() -> bool {
-    let Some(parent) = getppid() else { return false };
+    let parent = getppid();
+    if parent.as_raw() == 0 {
+        return false;
+    }
     let same_session = getsid(Some(parent)).is_ok_and(|session| getsid(None) == Ok(session));
     same_session && getpgid(Some(parent)).is_ok_and(|group| group != getpgrp())
 }

@@ -312,6 +312,27 @@ fn a_stopped_conversation_gives_the_terminal_back_and_takes_it_again() {
 }
 
 #[test]
+fn without_a_shell_of_its_container_ctrl_z_is_a_key_that_does_nothing() {
+    let is_allowed = Command::new("unshare").args(["-pf", "true"]).status().is_ok_and(|status| status.success());
+    if !is_allowed {
+        return;
+    }
+    let bench = Bench::new();
+    // The shell is of a session and a group that are not of the container: they have no number there.
+    let mut contained = Command::new("unshare");
+    contained.args(["-pf", "sh", "-c", "\"$@\"; exit $?", "sh", AGENTLINE, "chat"]);
+    contained.env_clear().env("HOME", bench.path("home")).env("PATH", "/usr/bin:/bin");
+    let mut terminal = Terminal::new(contained.current_dir(bench.path("work")));
+    terminal.until("Ctrl-D leaves");
+    terminal.types("half a li");
+    terminal.until("› half a li");
+    terminal.types("\u{1a}ne\r");
+    terminal.until("› half a line\nhalf a line\n");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.end().0.code(), Some(0));
+}
+
+#[test]
 fn a_terminal_of_another_size_is_drawn_anew() {
     let bench = Bench::new();
     let mut terminal = Terminal::new(&mut bench.agentline(&["chat"]));
