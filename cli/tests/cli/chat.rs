@@ -313,7 +313,8 @@ fn a_stopped_conversation_gives_the_terminal_back_and_takes_it_again() {
 
 #[test]
 fn without_a_shell_of_its_container_ctrl_z_is_a_key_that_does_nothing() {
-    let is_allowed = Command::new("unshare").args(["-pf", "true"]).status().is_ok_and(|status| status.success());
+    let is_allowed =
+        Command::new("unshare").args(["-pf", "true"]).status().is_ok_and(|status| status.success());
     if !is_allowed {
         return;
     }
