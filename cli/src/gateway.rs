@@ -11,9 +11,9 @@ use std::time::Duration;
 use agentline_blocking::Given;
 use agentline_core::Secret;
 use agentline_core::acp::client::Timeouts;
-use agentline_core::gateway::{Command, Config, Event, Gateway, Source};
+use agentline_core::gateway::{Command, Config, Event, Gateway};
 use agentline_core::rules::{Rule, Rules};
-use agentline_core::session::{AttachedConfig, Name, Noted};
+use agentline_core::session::{AttachedConfig, Name, Noted, SourceConfig};
 use agentline_core::trace::{Masks, Recording, Tap, Tapped, Traced};
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
@@ -151,19 +151,19 @@ fn agent(
     }
     let rules = Rules { own, project: consent::of_project(&spec.cwd)? };
     let timeouts = Timeouts { initialize: Some(args.init_timeout), ..Timeouts::default() };
-    let source = Source::Agent(Box::new(plan::client(spec, timeouts, args.child.leave_grace)));
+    let source = SourceConfig::Acp(Box::new(plan::client(spec, timeouts, args.child.leave_grace)));
     Ok((Config { rules, budget: args.spending.budget(), ..Config::on_stdio(source) }, secrets))
 }
 
 /// A session behind it. One that is not there is an answer of the gateway, where an editor shows it.
-fn session(peer: &str) -> Source {
+fn session(peer: &str) -> SourceConfig {
     match attach::target(peer, None) {
         Ok(target) => {
             let name = target.socket.0.file_stem().unwrap_or_default().to_string_lossy();
             let name = Name::from(&*name);
-            Source::Session(Box::new(AttachedConfig { name, target }))
+            SourceConfig::Attached(Box::new(AttachedConfig { name, target }))
         }
-        Err(problem) => Source::Missing(problem.message),
+        Err(problem) => SourceConfig::Missing(problem.message),
     }
 }
 

@@ -2,11 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::source::Source;
 use crate::acp::agent;
 use crate::conversation::{Budget, Overspent};
 use crate::rules::Rules;
-use crate::session::{Name, Noted};
+use crate::session::{Name, Noted, SourceConfig};
 
 /// What a gateway starts from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -15,7 +14,7 @@ pub struct Config {
     /// The front: how the client is reached. What it is offered is what the agent can.
     pub front: agent::Config,
     /// What is behind it.
-    pub source: Source,
+    pub source: SourceConfig,
     /// What decides about permissions before the client does.
     #[serde(default)]
     pub rules: Rules,
@@ -27,7 +26,7 @@ pub struct Config {
 impl Config {
     /// Between our own stdio and that.
     #[must_use]
-    pub fn on_stdio(source: Source) -> Self {
+    pub fn on_stdio(source: SourceConfig) -> Self {
         let front = agent::Config::on_stdio();
         Self { front, source, rules: Rules::default(), budget: Budget::default() }
     }

@@ -2,13 +2,12 @@
 
 use super::api::Event;
 use super::machine::{Expects, Gateway};
-use super::source::Behind;
 use crate::closed::{Cause, Closed};
 use crate::hub::api::{Reason, Status};
 use crate::hub::book::{Sid, SourceId, Stand};
 use crate::machine::{Machine, Now};
 use crate::rpc::{RpcError, code};
-use crate::session::{Done, Early, Name, Open, Told, Trouble, Up, Wish, why};
+use crate::session::{Done, Early, Name, Open, Source, Told, Trouble, Up, Wish, why};
 
 /// How far the agent is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,7 +26,7 @@ impl Gateway {
         }
         self.lives += 1;
         let source = SourceId(self.lives);
-        let placed = self.sources.insert(now, source, Behind::new(now, self.config.source.clone()));
+        let placed = self.sources.insert(now, source, Source::new(now, self.config.source.clone()));
         debug_assert!(placed.is_ok(), "each number is given once");
         self.life = Life::Starting(source);
         self.out.tell(Event::Started);

@@ -6,7 +6,7 @@ use super::acp::{Front, refusal};
 use super::api::{Command, Config, Event};
 use super::front::Said;
 use super::life::Life;
-use super::source::Behind;
+use super::source::introduce;
 use crate::acp::SessionSetup;
 use crate::closed::{Cause, Closed};
 use crate::conversation::{Judge, Overspent, Policy, Purse};
@@ -17,14 +17,14 @@ use crate::nest::{Nest, Told as Nested};
 use crate::rpc::{RpcError, code};
 use crate::session::{
     AskId, By, Can, Done, Early, Ended, Item, Moment, Name, News, Open, Outcome, Question, Reply, Settled,
-    Told, Trouble, TurnId, Up, Wish, may,
+    Source, Told, Trouble, TurnId, Up, Wish, may,
 };
 
 /// A gateway. Its page is the [module's](super).
 #[derive(Debug)]
 pub struct Gateway {
     pub(super) front: Nest<(), Front>,
-    pub(super) sources: Nest<SourceId, Behind>,
+    pub(super) sources: Nest<SourceId, Source>,
     pub(super) book: Book,
     pub(super) life: Life,
     pub(super) lives: u32,
@@ -225,7 +225,7 @@ impl Gateway {
                 if let Some(up) = &self.up {
                     return self.show(now, Told::Up(Box::new(up.clone())));
                 }
-                self.config.source.introduce(*who);
+                introduce(&mut self.config.source, *who);
                 self.launch(now);
             }
             Said::Wish(tag, wish) => self.wished(now, tag, wish),

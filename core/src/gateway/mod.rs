@@ -79,4 +79,3 @@ mod source;
 
 pub use self::api::{Command, Config, Event, Ruled};
 pub use self::machine::Gateway;
-pub use self::source::Source;

@@ -29,7 +29,7 @@ use crate::acp::session::{
 use crate::closed::Closed;
 use crate::machine::{Machine, Now, Open as Way, SpawnSpec, Time};
 use crate::rpc::code;
-use crate::session::{Can, Name, Open, Setting, Source, Trouble, Up, Wish, why};
+use crate::session::{Can, Name, Open, Setting, Source, SourceConfig, Trouble, Up, Wish, why};
 
 /// An agent, and its process.
 #[derive(Debug)]
@@ -192,7 +192,7 @@ impl Hub {
         // Forms and pages are questions like others: whoever looks answers them.
         config.capabilities.elicitation = Elicitation { form: true, url: true };
         config.timeouts.initialize = Some(agent.spec.initialize.unwrap_or(self.config.timeouts.initialize));
-        let placed = self.sources.insert(now, source, Source::new(now, config));
+        let placed = self.sources.insert(now, source, Source::new(now, SourceConfig::Acp(Box::new(config))));
         debug_assert!(placed.is_ok(), "each number is given once");
         self.lives.insert(source, Life::new(Arc::clone(id), None));
         self.out.tell(Event::Started(Arc::clone(id)));

@@ -29,7 +29,7 @@ use crate::rpc::{RpcError, code, cut};
 
 /// An ACP agent as a source of sessions: a [`Client`], told in the words of [the vocabulary](super).
 #[derive(Debug)]
-pub struct Source {
+pub struct Acp {
     client: Client,
     /// Turns that run, by session.
     turns: BTreeMap<Name, TurnId>,
@@ -59,7 +59,7 @@ enum Kind {
     Page(String),
 }
 
-impl Machine for Source {
+impl Machine for Acp {
     type Config = Config;
     type Command = (Tag, Wish);
     type Event = Told;
@@ -102,7 +102,7 @@ impl Machine for Source {
     }
 }
 
-impl Source {
+impl Acp {
     fn wish(&mut self, now: Now, tag: Tag, wish: Wish) -> Result<(), Refused> {
         let command = match wish {
             Wish::Open(which, setup) => Command::OpenSession { tag, which, setup: *setup },
@@ -479,7 +479,7 @@ mod tests {
     use crate::acp::{ContentBlock, SessionSetup};
     use crate::machine::{Heard, LinkId, Peer};
 
-    struct Rig(Source);
+    struct Rig(Acp);
 
     impl Rig {
         fn new() -> Self {
@@ -487,7 +487,7 @@ mod tests {
         }
 
         fn of(config: Config) -> Self {
-            let mut rig = Self(Source::new(Now::default(), config));
+            let mut rig = Self(Acp::new(Now::default(), config));
             rig.hear(Heard::Opened(Peer::default()));
             rig.line(r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#);
             let setup = Box::new(SessionSetup::in_directory("/w"));

@@ -18,6 +18,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::acp::down;
 use super::{
     AskId, Asked, By, Can, Done, Ended, Item, Moment, Name, News, Noted, Open, Outcome, Question, Reply,
@@ -32,7 +34,7 @@ use crate::machine::{Deadline, Input, Machine, Now, Output, Outputs, Refused, Ta
 use crate::rpc::{Json, RpcError, code};
 
 /// What a runner is as a source.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// How to reach it.
     pub desktop: desktop::Config,

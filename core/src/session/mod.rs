@@ -20,12 +20,14 @@ mod early;
 mod ending;
 pub mod galley;
 mod reverse;
+mod source;
 
-pub use self::acp::Source;
+pub use self::acp::Acp;
 pub use self::attach::{Attached, Config as AttachedConfig};
 pub(crate) use self::early::Early;
 pub(crate) use self::ending::{line, why};
 pub use self::reverse::Reverse;
+pub use self::source::{Source, SourceConfig};
 
 use std::sync::Arc;
 use std::time::Duration;

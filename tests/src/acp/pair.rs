@@ -135,7 +135,7 @@ fn run(dice: Dice<'_>, faults: Faults, habits: Habits, gateways: usize) -> Run {
             let log = log.clone();
             log.borrow_mut().gateways += 1;
             let agent = Box::new(client::Config::new(spawn(&program(n - 1), Vec::new())));
-            let config = gateway::Config::on_stdio(gateway::Source::Agent(agent));
+            let config = gateway::Config::on_stdio(agentline_core::session::SourceConfig::Acp(agent));
             let machine: Checked<Gateway> = Checked::new(now, (Checks::default(), config));
             let hear = move |_: Now, event, _: &mut Vec<gateway::Command>| {
                 log.borrow_mut().gateways -= usize::from(event == gateway::Event::Closed);

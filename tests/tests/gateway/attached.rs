@@ -8,8 +8,8 @@ use agentline_core::acp::client::{self, Answer, Client, Which};
 use agentline_core::acp::{ContentBlock, SessionSetup};
 use agentline_core::attach::server::{Command, Event, Server};
 use agentline_core::attach::{Injection, Turn};
-use agentline_core::gateway::{Config, Gateway, Source};
-use agentline_core::session::AttachedConfig;
+use agentline_core::gateway::{Config, Gateway};
+use agentline_core::session::{AttachedConfig, SourceConfig};
 use agentline_core::{Heard, Machine, Now, Open, Peer, Tag};
 use agentline_tests::attach::{config as session, target};
 use agentline_tests::{Checked, Checks, Dice, Faults, Handle, Node, World};
@@ -69,7 +69,8 @@ impl Scene<'_> {
             Event::Listening(_) | Event::PresenceFailed { .. } | Event::Closed(_) => {}
         }));
         let (ours, theirs) = world.stream();
-        let source = Source::Session(Box::new(AttachedConfig { target: target(), name: "proj-7f".into() }));
+        let source =
+            SourceConfig::Attached(Box::new(AttachedConfig { target: target(), name: "proj-7f".into() }));
         let machine: Checked<Gateway> =
             Checked::new(Now::default(), (Checks::default(), Config::on_stdio(source)));
         let gateway = world.add_with_given(Node::new(machine, |_, _, _| {}), ours);
@@ -193,7 +194,8 @@ fn a_cancel_is_for_our_own_turn() {
 
 #[test]
 fn nothing_behind_is_an_error_that_says_what_is_missing() {
-    let mut rig = super::rig::Rig::silent(Config::on_stdio(Source::Missing("no session is called x".into())));
+    let mut rig =
+        super::rig::Rig::silent(Config::on_stdio(SourceConfig::Missing("no session is called x".into())));
     rig.says(r#"{"jsonrpc":"2.0","id":9,"method":"initialize","params":{"protocolVersion":1}}"#);
     assert_eq!(rig.line()["result"]["protocolVersion"], 1);
     for id in 1..3 {
@@ -206,7 +208,7 @@ fn nothing_behind_is_an_error_that_says_what_is_missing() {
 
 #[test]
 fn a_client_that_is_gone_cancels_nothing_and_the_link_is_left() {
-    let source = Source::Session(Box::new(AttachedConfig { target: target(), name: "s".into() }));
+    let source = SourceConfig::Attached(Box::new(AttachedConfig { target: target(), name: "s".into() }));
     let mut rig = super::rig::Rig::silent(Config::on_stdio(source));
     rig.says(r#"{"jsonrpc":"2.0","id":9,"method":"initialize","params":{"protocolVersion":1}}"#);
     rig.agent = rig.desk.connecting.pop_front().expect("the session is called");

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use agentline_core::acp::client;
-use agentline_core::gateway::{Config, Event, Gateway, Source};
+use agentline_core::gateway::{Config, Event, Gateway};
+use agentline_core::session::SourceConfig;
 use agentline_core::{Heard, LinkId, Open, Peer, SpawnSpec};
 use agentline_tests::desk::Desk;
 use serde_json::Value;
@@ -23,7 +24,7 @@ pub(crate) fn config() -> Config {
     let mut source = client::Config::new(Open::spawn(SpawnSpec::default()));
     // What the agent is told of a client is that client's own.
     source.info = None;
-    Config::on_stdio(Source::Agent(Box::new(source)))
+    Config::on_stdio(SourceConfig::Acp(Box::new(source)))
 }
 
 impl Rig {

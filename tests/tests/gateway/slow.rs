@@ -1,6 +1,6 @@
 //! Sides that do not read.
 
-use agentline_core::gateway::Source;
+use agentline_core::session::SourceConfig;
 
 use super::rig::{Rig, config, text};
 use agentline_core::Heard;
@@ -30,7 +30,7 @@ fn a_client_that_does_not_read_holds_the_agent_and_loses_nothing() {
 #[test]
 fn an_agent_that_does_not_read_refuses_a_prompt_and_that_is_its_end() {
     let mut config = config();
-    let Source::Agent(agent) = &mut config.source else { panic!("it is an agent") };
+    let SourceConfig::Acp(agent) = &mut config.source else { panic!("it is an agent") };
     agent.limits.unsent_hard = 100_000;
     let mut rig = Rig::open(config);
     let long = "x".repeat(60_000);

@@ -17,7 +17,7 @@ use crate::machine::{Open, SpawnSpec, Tag};
 use crate::rpc::Json;
 
 /// What a desktop starts from.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// How to reach the runner; [`Launch`] knows its arguments.
     pub open: Open,
