@@ -159,6 +159,7 @@ fn one_key_answers() {
     assert_eq!(desk.run(&["hub", "start"]).code, Some(0));
     for columns in [80, 40] {
         let mut board = desk.in_terminal(&["approval", "list", "--watch"], columns);
+        board.until("nothing waits; q quits");
         let id = desk.session("one", "ask");
         let shown = board.until("q quit ›");
         assert!(shown.contains("? Clean the build folder"), "{shown}");
@@ -168,7 +169,7 @@ fn one_key_answers() {
         board.presses("n", "y · a · n");
         board.until_seen("the question again", |all| all.matches("y · a · n").count() >= 2);
         board.presses("y", "✓ allowed once: Clean the build folder");
-        board.until("nothing waits; q quits");
+        board.until_times("nothing waits; q quits", 2);
         assert_eq!(desk.wait(&id), Some(0));
 
         // One after the other; the first can wait.
