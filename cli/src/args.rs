@@ -489,7 +489,7 @@ pub(crate) enum Lang {
 /// A scripted agent that speaks ACP on stdin and stdout. No model, no key.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Prompts: hello, ask, options, form, page, spend N, json, overload N, news, where, diff N, noisy, fail, refuse, slow N, flood N, crash N,
+Prompts: hello, ask, options, form, page, spend N, json, overload N, news, team, settings, where, diff N, noisy, fail, refuse, slow N, flood N, crash N,
 hang; anything else is echoed.
 Example: agentline run \"slow 3\" -- agentline demo-agent")]
 pub(crate) struct DemoAgent {

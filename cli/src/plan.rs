@@ -114,6 +114,11 @@ impl Task {
             retries: args.session.retry,
             ..conversation::Config::new(client(spec, timeouts, args.child.leave_grace), setup)
         };
+        start.offers = args.dry_run.then(|| {
+            let mut offers = conversation.client.capabilities.clone();
+            conversation.host.offer(&mut offers);
+            offers
+        });
         let again = self.schema.is_some().then_some(args.schema_tries);
         let config = Config { conversation, prompt: self.prompt, timeout: args.timeout, again };
         Ok(Plan { config, whose, secrets })
@@ -184,6 +189,7 @@ impl Start {
             cwd: cwd.to_string_lossy().into_owned(),
             withheld: Vec::new(),
             permissions: Vec::new(),
+            offers: None,
             name: args.agent.clone().unwrap_or_else(|| "the agent".into()),
         }
     }

@@ -134,7 +134,7 @@ impl Show {
                 }
                 Event::PermissionDecided(ref decision) => asker.decided(decision.request),
                 Event::QuestionDecided(ref decision) => asker.decided(decision.request),
-                Event::Updated(ref updated) => asker.learn(&updated.update),
+                Event::Updated(ref updated) => asker.learn(updated),
                 Event::Started(_)
                 | Event::Ready(_)
                 | Event::SessionOpened(_)

@@ -1,13 +1,15 @@
 //! An agent that does what the prompt says. The same machine lives in a world and in a process of its own.
 //!
 //! A prompt is steps with `;` between them: `say TEXT`, `chunks N`, `think`, `tool TITLE`, `perm KIND,KIND`,
-//! `stop REASON`, `fail`, `sleep MS`, `hang`, `die CODE`, `env WORD`, `cwd`, `proof TEXT`, `spend AMOUNT`, `form`, `page`: the
-//! last two ask the user, and say the answer. What the client is asked to do, and what it answers, is said by
+//! `stop REASON`, `fail`, `sleep MS`, `hang`, `die CODE`, `env WORD`, `cwd`, `proof TEXT`, `spend AMOUNT`, `brief` (whether
+//! that option is on), `news` (a notice, a compaction, a plan by an id that goes again), `form`, `page`: the
+//! last two ask the user, and say the answer. `sub NAME` tells of a subagent, `as NAME` does the steps that follow in its
+//! session, and `as` alone is the agent again; a subagent that nobody wants to know of is the agent itself. What the client is asked to do, and what it answers, is said by
 //! `run STEPS` (a [puppet](crate::puppet), with `&` between its steps), `output`, `wait`, `kill`, `release` (each of
 //! `terminal-1`, or of another), `read PATH` and `write PATH TEXT` (each path in the workspace, unless it is absolute).
 //! `overload N`: it is too busy for the prompt the first N times.
 //!
-//! Flags: `--login` (it wants one by the method `l` before a session), `--slow-init MS`, `--noise` (a line of it before the first message), `--ignore-eof`, `--exit CODE` (at
+//! Flags: `--login` (it wants one by the method `l` before a session), `--options` (its sessions have the option `brief`), `--slow-init MS`, `--noise` (a line of it before the first message), `--ignore-eof`, `--exit CODE` (at
 //! once). A process knows two more, which a world has as [manners](crate::world::Manners): `--trap-term`,
 //! `--grandchild`.
 
@@ -15,11 +17,13 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agentline_core::acp::agent::{self, Agent, Command, Event, Prompted, Reply, TurnKey, Wanted};
+use agentline_core::acp::agent::{self, Agent, Command, Event, Of, Prompted, Reply, TurnKey, Wanted};
 use agentline_core::acp::services::{
     CreateTerminal, Elicit, ReadTextFile, ServiceRequest, TerminalRef, WriteTextFile,
 };
-use agentline_core::acp::session::{AgentAuth, AgentCapabilities, Implementation};
+use agentline_core::acp::session::{
+    AgentAuth, AgentCapabilities, ConfigKind, ConfigOption, ConfigValue, Implementation, SessionState,
+};
 use agentline_core::acp::update::{Cost, Speaker, ToolCall, ToolCallUpdate, Update, Usage};
 use agentline_core::acp::{
     OptionKind, PermissionOption, PermissionOutcome, SessionId, SessionSetup, StopReason,
@@ -78,6 +82,8 @@ pub struct Scripted {
     noise: Option<&'static [u8]>,
     workspace: String,
     logged_in: bool,
+    /// An option that is on or off.
+    brief: bool,
     turn: Option<Turn>,
     /// How often it was too busy.
     overloads: u32,
@@ -98,6 +104,10 @@ pub struct Exits(pub i32);
 
 struct Turn {
     key: TurnKey,
+    /// Subagents that the client knows of.
+    subagents: Vec<SessionId>,
+    /// The one that does what follows.
+    subagent: Option<SessionId>,
     steps: VecDeque<String>,
     wait: Wait,
 }
@@ -142,6 +152,7 @@ impl Machine for Scripted {
             noise: start.has("--noise").then_some(b"this is not JSON\n"),
             workspace: String::new(),
             logged_in: !start.has("--login"),
+            brief: false,
             turn: None,
             overloads: 0,
             out: Outputs::default(),
@@ -242,7 +253,8 @@ impl Scripted {
                 let Prompted { turn: key, prompt, .. } = *prompted;
                 let text: String = prompt.iter().filter_map(|block| block.as_text()).collect();
                 let steps = text.split(';').map(|step| step.trim().to_owned()).collect();
-                self.turn = Some(Turn { key, steps, wait: Wait::Nothing });
+                self.turn =
+                    Some(Turn { key, subagents: Vec::new(), subagent: None, steps, wait: Wait::Nothing });
             }
             Event::Cancelled(key) => {
                 // Who hangs does not hear it, and who was told `cancelled` finds out by itself.
@@ -281,12 +293,18 @@ impl Scripted {
             Wanted::NewSession(_) if !self.logged_in => error(code::AUTH_REQUIRED, "log in first"),
             Wanted::NewSession(SessionSetup { cwd, .. }) => {
                 self.workspace = cwd;
-                let reply = Reply::SessionOpened { session: "s-1".into(), state: Default::default() };
+                let config_options = self.start.has("--options").then(|| self.options());
+                let state = SessionState { config_options, ..SessionState::default() };
+                let reply = Reply::SessionOpened { session: "s-1".into(), state };
                 Command::Reply { request, reply }
             }
             Wanted::Authenticate(_) | Wanted::Logout => {
                 self.logged_in = matches!(wanted, Wanted::Authenticate(_));
                 Command::Reply { request, reply: Reply::Done }
+            }
+            Wanted::SetOption(_, _, ConfigValue::Bool(brief)) => {
+                self.brief = brief;
+                Command::Reply { request, reply: Reply::Options(self.options()) }
             }
             Wanted::LoadSession(..)
             | Wanted::ResumeSession(..)
@@ -298,6 +316,18 @@ impl Scripted {
             | Wanted::Extension(..) => error(code::METHOD_NOT_FOUND, "no"),
         };
         self.ask(now, answer);
+    }
+
+    fn options(&self) -> Vec<ConfigOption> {
+        vec![ConfigOption {
+            id: "brief".into(),
+            name: "Brief".into(),
+            description: None,
+            category: None,
+            kind: ConfigKind::Boolean,
+            current_value: ConfigValue::Bool(self.brief),
+            options: None,
+        }]
     }
 
     fn elicit(&mut self, now: Now, mode: &str) {
@@ -401,8 +431,31 @@ impl Scripted {
             }
             "tool" => {
                 let call = ToolCall { tool_call_id: "t1".into(), title: rest.into(), ..ToolCall::default() };
-                self.ask(now, Command::Report { turn: key, update: Update::ToolCall(call) });
+                let update = Update::ToolCall(call);
+                let command = match turn.subagent.clone() {
+                    Some(session) => Command::Announce { session, update },
+                    None => Command::Report { turn: key, update },
+                };
+                self.ask(now, command);
             }
+            "sub" => {
+                let update =
+                    format!(r#"{{"sessionUpdate":"subagent_update","sessionId":"{rest}","title":"{rest}"}}"#);
+                if self.report(now, key, &update)
+                    && let Some(turn) = &mut self.turn
+                {
+                    turn.subagents.push(rest.into());
+                }
+            }
+            "as" => turn.subagent = turn.subagents.iter().find(|subagent| subagent.as_str() == rest).cloned(),
+            "news" => {
+                for update in NEWS {
+                    if !self.report(now, key, update) {
+                        self.say(now, Speaker::Agent, "not offered");
+                    }
+                }
+            }
+            "brief" => self.say(now, Speaker::Agent, if self.brief { "on" } else { "off" }),
             "perm" => self.ask_permission(now, key, rest),
             "run" | "output" | "wait" | "kill" | "release" | "read" | "write" => {
                 let wanted = self.hosted(word, rest);
@@ -443,8 +496,19 @@ impl Scripted {
 
     fn say(&mut self, now: Now, speaker: Speaker, text: &str) {
         if let Some(turn) = &self.turn {
-            self.ask(now, Command::Say { turn: turn.key, speaker, text: text.into() });
+            let text = text.into();
+            let command = match turn.subagent.clone() {
+                Some(session) => Command::Tell { session, speaker, text, message: None },
+                None => Command::Say { turn: turn.key, speaker, text },
+            };
+            self.ask(now, command);
         }
+    }
+
+    /// Whether the client takes it.
+    fn report(&mut self, now: Now, turn: TurnKey, update: &str) -> bool {
+        let update = serde_json::from_str(update).expect("an update");
+        self.agent.command(now, Command::Report { turn, update }).is_ok()
     }
 
     /// The variables with that word in their name.
@@ -469,11 +533,10 @@ impl Scripted {
             ..ToolCallUpdate::default()
         };
         let options = options.collect();
+        let subagent = self.turn.as_ref().and_then(|turn| turn.subagent.clone());
+        let of = subagent.map_or_else(|| turn.into(), Of::Session);
         self.wait(Wait::Answer);
-        self.ask(
-            now,
-            Command::AskPermission { tag: Tag(1), of: turn.into(), tool_call, options, meta: None },
-        );
+        self.ask(now, Command::AskPermission { tag: Tag(1), of, tool_call, options, meta: None });
     }
 
     fn wait(&mut self, wait: Wait) {
@@ -500,6 +563,15 @@ impl Scripted {
         self.out.end();
     }
 }
+
+const NEWS: [&str; 5] = [
+    r#"{"sessionUpdate":"notice","severity":"warning","title":"slow today"}"#,
+    r#"{"sessionUpdate":"compaction_update","compactionId":"c","status":"in_progress"}"#,
+    r#"{"sessionUpdate":"compaction_update","compactionId":"c","status":"completed"}"#,
+    r#"{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"p","entries":[
+        {"content":"tell the news","priority":"low","status":"pending"}]}}"#,
+    r#"{"sessionUpdate":"plan_removed","planId":"p"}"#,
+];
 
 fn reason(word: &str) -> StopReason {
     serde_json::from_value(word.into()).expect("any word is a reason")

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::thread;
 
-use agentline_core::acp::client::PermissionAsked;
-use agentline_core::acp::{PermissionOutcome, RequestKey, Update};
+use agentline_core::acp::client::{PermissionAsked, Updated};
+use agentline_core::acp::{PermissionOutcome, RequestKey};
 use agentline_core::hub::api::{ApprovalAsk, Class, Happening};
 use agentline_core::subagent::{QuestionAsked, Reply};
 
-use crate::ask::{Answer, Asked, Asks, Permission, Question};
+use crate::ask::{Answer, Asked, Asks, Known, Permission, Question};
 use crate::hub::{Close, Route, Said, Stream, To};
-use crate::output::{Notes, Tools, label, plain};
+use crate::output::{Notes, label, plain};
 use crate::words::Problem;
 
 /// Starts the hub of this user where none runs.
@@ -29,8 +29,7 @@ pub(crate) struct Elsewhere<F> {
     route: Route,
     notes: Notes,
     cwd: String,
-    /// What the agent said of its calls so far.
-    known: Tools,
+    known: Known,
     /// The questions that are open. Whoever closes one takes it back.
     open: BTreeMap<RequestKey, Close>,
     answer: F,
@@ -44,7 +43,7 @@ impl<F: Fn(RequestKey, Answer) + Clone + Send + 'static> Elsewhere<F> {
     /// There is no home.
     pub(crate) fn new(cwd: String, notes: &Notes, answer: F) -> Result<Self, Problem> {
         let (to, route) = To::here()?;
-        let (known, open, notes) = (Tools::default(), BTreeMap::new(), notes.clone());
+        let (known, open, notes) = (Known::default(), BTreeMap::new(), notes.clone());
         Ok(Self { to, route, notes, cwd, known, open, answer })
     }
 
@@ -65,12 +64,12 @@ impl<F: Fn(RequestKey, Answer) + Clone + Send + 'static> Elsewhere<F> {
 }
 
 impl<F: Fn(RequestKey, Answer) + Clone + Send + 'static> Asks for Elsewhere<F> {
-    fn learn(&mut self, update: &Update) {
-        self.known.hear(update);
+    fn learn(&mut self, updated: &Updated) {
+        self.known.hear(updated);
     }
 
     fn ask(&mut self, asked: PermissionAsked) {
-        let Asked { key, question } = Asked::permission(asked, &self.known);
+        let Asked { key, question } = self.known.permission(asked);
         let Question::Permission(permission) = question else { return };
         let stream = match self.put(&permission) {
             Ok(stream) => stream,

@@ -1,6 +1,7 @@
 //! Questions of the agent at the terminal: one at a time, and never answered by what was typed before.
 
 mod form;
+mod known;
 mod permission;
 mod queue;
 
@@ -11,17 +12,18 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use agentline_core::acp::client::PermissionAsked;
-use agentline_core::acp::{PermissionOutcome, RequestKey, Update};
+use agentline_core::acp::client::{PermissionAsked, Updated};
+use agentline_core::acp::{PermissionOutcome, RequestKey};
 use agentline_core::chat;
 use agentline_core::subagent::{Command, QuestionAsked, Reply};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::termios::QueueSelector;
 use signal_hook::consts::SIGCONT;
 
-use crate::output::{Notes, Paint, Tools};
+use crate::output::{Notes, Paint};
 use crate::signals;
 pub(crate) use form::Filling;
+pub(crate) use known::Known;
 pub(crate) use permission::Permission;
 pub(crate) use queue::Questions;
 
@@ -59,12 +61,6 @@ pub(crate) enum Entered {
 }
 
 impl Asked<RequestKey> {
-    /// `known`: what the agent said of its calls already. A question about one may hold no more than its id.
-    pub(crate) fn permission(asked: PermissionAsked, known: &Tools) -> Self {
-        let PermissionAsked { request, asked } = asked;
-        Self { key: request, question: Question::Permission(Permission::new(asked, known)) }
-    }
-
     pub(crate) fn form(asked: QuestionAsked) -> Self {
         let QuestionAsked { request, message, wanted } = asked;
         Self { key: request, question: Question::Form(Filling::new(message, wanted)) }
@@ -174,8 +170,8 @@ impl Answer {
 
 /// Who answers the questions of a run.
 pub(crate) trait Asks {
-    /// Takes news about a call: a question about it may hold no more than its id.
-    fn learn(&mut self, update: &Update);
+    /// Takes news that a question may be about.
+    fn learn(&mut self, updated: &Updated);
 
     /// Asks for a permission, after all that was asked before.
     fn ask(&mut self, asked: PermissionAsked);
@@ -189,8 +185,7 @@ pub(crate) trait Asks {
 
 /// Asks whoever sits at the terminal. An input that has ended says no.
 pub(crate) struct Asker {
-    /// What the agent said of its calls so far.
-    known: Tools,
+    known: Known,
     queue: Arc<Queue>,
     wake: PipeWriter,
 }
@@ -225,7 +220,7 @@ impl Asker {
         let reader = Reader { input: input.into(), woken };
         let of = Arc::clone(&queue);
         thread::Builder::new().name("agentline-ask".into()).spawn(move || of.serve(reader, answer))?;
-        Ok(Self { known: Tools::default(), queue, wake })
+        Ok(Self { known: Known::default(), queue, wake })
     }
 
     fn put(&mut self, asked: Asked<RequestKey>) {
@@ -240,12 +235,12 @@ impl Asker {
 }
 
 impl Asks for Asker {
-    fn learn(&mut self, update: &Update) {
-        self.known.hear(update);
+    fn learn(&mut self, updated: &Updated) {
+        self.known.hear(updated);
     }
 
     fn ask(&mut self, asked: PermissionAsked) {
-        let asked = Asked::permission(asked, &self.known);
+        let asked = self.known.permission(asked);
         self.put(asked);
     }
 

@@ -59,7 +59,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::output::Tools;
+    use crate::ask::Known;
 
     fn question(request: u32, size: usize) -> Asked<RequestKey> {
         let text = "x".repeat(size);
@@ -71,7 +71,7 @@ mod tests {
         });
         let request = serde_json::from_value(json!(request)).unwrap();
         let asked = serde_json::from_str(&asked.to_string()).unwrap();
-        Asked::permission(PermissionAsked { request, asked }, &Tools::default())
+        Known::default().permission(PermissionAsked { request, asked })
     }
 
     #[test]

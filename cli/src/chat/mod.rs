@@ -33,7 +33,7 @@ use agentline_core::{Open, Refused, Secret};
 use agentline_os::workspace;
 
 use crate::args::{Child, Consent, Format, Global, Permission, Session, duration};
-use crate::ask::Asked;
+use crate::ask::{Asked, Known};
 use crate::attach::Peers;
 use crate::consent;
 use crate::failure::{Advice, Whose, explain};
@@ -41,7 +41,7 @@ use crate::find;
 use crate::guard;
 use crate::login;
 use crate::mcp;
-use crate::output::{EXPIRED, In, Json, News, Notes, Screen, Sink, Start, Text, Tools, is_clever, unwritten};
+use crate::output::{EXPIRED, In, Json, News, Notes, Screen, Sink, Start, Text, is_clever, unwritten};
 use crate::plan::{self, Spawn};
 use crate::prompt;
 use crate::signals::{Ask, Calls, Signals};
@@ -228,7 +228,7 @@ impl Attempt<'_> {
             advice: Rc::clone(advice),
             notes: notes.clone(),
             desk: Arc::clone(&keyboard.desk),
-            known: Tools::default(),
+            known: Known::default(),
             keys: match (is_terminal(), edits) {
                 _ if global.quiet || global.format() == Format::Json => None,
                 (true, true) => Some(KEYS),
@@ -274,7 +274,7 @@ struct Talk {
     notes: Notes,
     desk: Arc<Desk>,
     /// What the agent said of its calls so far.
-    known: Tools,
+    known: Known,
     /// The keys, until they are told.
     keys: Option<&'static str>,
     /// A person has seen what went wrong; a script wants to know of any.
@@ -400,7 +400,7 @@ impl Talk {
     fn said(&mut self, event: subagent::Event, chat: &Recorded<Chat>) {
         use subagent::Event as Said;
         if let Said::Updated(updated) = &event {
-            self.known.hear(&updated.update);
+            self.known.hear(updated);
         }
         if let Said::PermissionDecided(decision) = &event {
             self.desk.decided(&decision.request);
@@ -411,7 +411,7 @@ impl Talk {
         match event {
             Said::Started(peer) => self.started(peer.pid),
             Said::Finished(finished) => self.finished(*finished),
-            Said::PermissionAsked(asked) => self.ask(Asked::permission(*asked, &self.known), chat),
+            Said::PermissionAsked(asked) => self.ask(self.known.permission(*asked), chat),
             Said::QuestionAsked(asked) => self.ask(Asked::form(*asked), chat),
             Said::FileWanted(wanted) => {
                 let (request, done) = (wanted.request, workspace::carry_out(&wanted));

@@ -7,6 +7,7 @@ mod kept;
 mod player;
 pub(crate) mod runner;
 mod script;
+mod settings;
 
 pub(crate) use fault::Fault;
 
@@ -21,8 +22,8 @@ use agentline_blocking::{Driver, Given, Handle};
 use agentline_core::Tag;
 use agentline_core::acp::agent::{Command, Config, Event, Prompted, Reply, Requested, TurnKey, Wanted};
 use agentline_core::acp::session::{
-    AgentAuth, AgentCapabilities, ConfigKind, ConfigOption, ConfigValue, Implementation, PromptCapabilities,
-    SessionCapabilities, SessionMode, SessionModes, SessionSetup, SessionState, SystemPromptSupport,
+    AgentAuth, AgentCapabilities, Implementation, PromptCapabilities, SessionCapabilities, SessionSetup,
+    SystemPromptSupport,
 };
 use agentline_core::acp::update::Speaker;
 use agentline_core::acp::{Agent, ContentBlock, Json, SessionId};
@@ -35,6 +36,7 @@ use door::Door;
 use kept::Kept;
 use player::{Note, Player};
 use script::{Script, Step};
+use settings::{Chosen, MODES};
 
 /// Serves one client on stdin and stdout.
 pub(crate) fn serve(args: &DemoAgent) -> Result<ExitCode, Problem> {
@@ -56,8 +58,8 @@ pub(crate) fn serve(args: &DemoAgent) -> Result<ExitCode, Problem> {
     .map_err(internal)?;
     let agent = driver.handle();
     let sessions = kept.as_ref().map_or(0, Kept::newest);
-    let (turns, setup, played, overloads) = (BTreeMap::new(), None, 0, 0);
-    let mut demo = Demo { agent, script, door, kept, sessions, setup, turns, played, overloads };
+    let (turns, setup, chosen, played, overloads) = (BTreeMap::new(), None, Chosen::default(), 0, 0);
+    let mut demo = Demo { agent, script, door, kept, sessions, setup, turns, chosen, played, overloads };
     for event in driver.by_ref() {
         demo.on(event);
     }
@@ -75,6 +77,8 @@ struct Demo {
     /// What the newest session came with.
     setup: Option<SessionSetup>,
     turns: BTreeMap<TurnKey, (Tag, Sender<Note>)>,
+    /// What is chosen of what can be set.
+    chosen: Chosen,
     played: u64,
     /// How often it was too busy.
     overloads: u32,
@@ -123,17 +127,15 @@ impl Demo {
                 self.sessions += 1;
                 let session = SessionId::from(&*format!("demo-{}", self.sessions));
                 self.kept.iter().for_each(|kept| kept.begin(&session));
-                Ok(Reply::SessionOpened { session, state: state("small") })
+                Ok(Reply::SessionOpened { session, state: self.chosen.state() })
             }
             Wanted::LoadSession(session, setup) => self.load(session, setup),
             Wanted::SetMode(_, mode) if MODES.contains(&&*mode) => Ok(Reply::Done),
             Wanted::SetMode(_, mode) => Err(wrong(format!("no mode {mode}"))),
-            Wanted::SetOption(_, option, ConfigValue::Id(model))
-                if option == "model" && MODELS.contains(&&*model) =>
-            {
-                Ok(Reply::Options(options(&model)))
-            }
-            Wanted::SetOption(_, option, _) => Err(wrong(format!("no such value of {option}"))),
+            Wanted::SetOption(_, option, value) => match self.chosen.set(&option, value) {
+                true => Ok(Reply::Options(self.chosen.options())),
+                false => Err(wrong(format!("no such value of {option}"))),
+            },
             Wanted::Authenticate(method) => match &mut self.door {
                 Some(door) => door.open(&method).map(|()| Reply::Done),
                 None => Err(wrong(format!("no login {method}"))),
@@ -168,7 +170,7 @@ impl Demo {
             // Refused only when the client is gone.
             let _ = self.agent.command(Command::Tell { session, speaker, text, message: None });
         }
-        Ok(Reply::SessionOpened { session, state: state("small") })
+        Ok(Reply::SessionOpened { session, state: self.chosen.state() })
     }
 
     /// Wakes whoever waits for room, and forgets the turns that are over: nobody takes their notes.
@@ -183,6 +185,7 @@ impl Demo {
         let said = text(&prompt);
         let steps = match (&*said, &self.setup) {
             ("where", Some(setup)) => vec![Step::Say(about(setup))],
+            ("settings", _) => vec![Step::Say(self.chosen.to_string())],
             (prompt, _) if is_again(prompt) && self.script.is_empty() => vec![Step::Say(JSON.into())],
             (prompt, _) => self.overload(prompt).unwrap_or_else(|| self.script.steps(prompt)),
         };
@@ -190,8 +193,17 @@ impl Demo {
         kept.iter().for_each(|kept| kept.add(&session, Speaker::User, &said));
         let (notes, inbox) = channel();
         let cwd = self.setup.as_ref().map(|setup| setup.cwd.clone()).unwrap_or_default();
-        let player =
-            Player { agent: self.agent.clone(), turn, session, cwd, tag, notes: inbox, tools: 0, kept };
+        let player = Player {
+            agent: self.agent.clone(),
+            turn,
+            session,
+            delegate: None,
+            cwd,
+            tag,
+            notes: inbox,
+            tools: 0,
+            kept,
+        };
         self.turns.insert(turn, (tag, notes));
         thread::spawn(move || player.play(&steps));
     }
@@ -242,34 +254,6 @@ const STORED: [&str; 2] = [
     r#"{"sessions":[{"sessionId":"old-1","cwd":"/w","title":"Fix the login","updatedAt":"2026-11-30T10:00:00Z"}],"nextCursor":"2"}"#,
     r#"{"sessions":[{"sessionId":"old-2","cwd":"/w","updatedAt":"2026-11-29T10:00:00Z"}]}"#,
 ];
-
-const MODES: [&str; 2] = ["ask", "code"];
-const MODELS: [&str; 2] = ["small", "large"];
-
-fn state(model: &str) -> SessionState {
-    let mode = |id: &&str| SessionMode { id: (*id).into(), name: (*id).into(), description: None };
-    SessionState {
-        modes: Some(SessionModes {
-            current_mode_id: MODES[0].into(),
-            available_modes: MODES.iter().map(mode).collect(),
-        }),
-        config_options: Some(options(model)),
-        models: None,
-        meta: None,
-    }
-}
-
-fn options(model: &str) -> Vec<ConfigOption> {
-    vec![ConfigOption {
-        id: "model".into(),
-        name: "Model".into(),
-        description: None,
-        category: Some("model".into()),
-        kind: ConfigKind::Select,
-        current_value: ConfigValue::Id(model.into()),
-        options: Some(Json::new(&MODELS.map(|model| json!({ "value": model, "name": model })))),
-    }]
-}
 
 /// What a session came with beside its workspace.
 fn about(setup: &SessionSetup) -> String {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use agentline_blocking::Handle;
-use agentline_core::acp::agent::{Command, TurnKey};
+use agentline_core::acp::agent::{Command, Of, TurnKey};
 use agentline_core::acp::services::{Elicit, ServiceRequest};
 use agentline_core::acp::update::{
     Cost, Diff, Plan, PlanEntry, PlanPriority, PlanStatus, Speaker, ToolCall, ToolCallUpdate, ToolContent,
@@ -39,6 +39,8 @@ pub(super) struct Player {
     pub(super) agent: Handle<Agent>,
     pub(super) turn: TurnKey,
     pub(super) session: SessionId,
+    /// The agent of its own that does the steps.
+    pub(super) delegate: Option<Delegate>,
     /// Where the session works.
     pub(super) cwd: String,
     /// For its questions, of which one is open at a time.
@@ -48,6 +50,12 @@ pub(super) struct Player {
     pub(super) tools: u32,
     /// Where what it says is kept.
     pub(super) kept: Option<Kept>,
+}
+
+/// An agent of the agent.
+pub(super) struct Delegate {
+    session: SessionId,
+    asks_as_its_owner: bool,
 }
 
 /// Why the steps do not go on.
@@ -110,6 +118,9 @@ impl Player {
             Step::Term(line) => self.term(line),
             Step::ReadFile(path) => self.read_file(path),
             Step::WriteFile(path, text) => self.write_file(path, text),
+            Step::Delegate { title, asks_as_its_owner, steps } => {
+                self.delegate(title, *asks_as_its_owner, steps)
+            }
             Step::Spend(used, cost) => self.report(Update::Usage(Usage {
                 used: *used,
                 size: 200_000,
@@ -139,19 +150,55 @@ impl Player {
     }
 
     pub(super) fn say(&self, speaker: Speaker, text: &str) -> Result<(), Break> {
-        self.kept.iter().for_each(|kept| kept.add(&self.session, speaker, text));
-        self.tell(|turn| Command::Say { turn, speaker, text: text.into() })
+        let Some(Delegate { session, .. }) = &self.delegate else {
+            self.kept.iter().for_each(|kept| kept.add(&self.session, speaker, text));
+            return self.tell(|turn| Command::Say { turn, speaker, text: text.into() });
+        };
+        self.tell(|_| Command::Tell { session: session.clone(), speaker, text: text.into(), message: None })
     }
 
     pub(super) fn report(&self, update: Update) -> Result<(), Break> {
-        self.tell(|turn| Command::Report { turn, update: update.clone() })
+        self.offer(update).map(drop)
+    }
+
+    /// Whether the client takes updates of that kind.
+    fn offer(&self, update: Update) -> Result<bool, Break> {
+        self.tell_if_taken(|turn| match &self.delegate {
+            Some(Delegate { session, .. }) => {
+                Command::Announce { session: session.clone(), update: update.clone() }
+            }
+            None => Command::Report { turn, update: update.clone() },
+        })
+    }
+
+    /// An agent of its own does these steps; where the client wants to know of none, it does them itself.
+    fn delegate(&mut self, title: &str, asks_as_its_owner: bool, steps: &[Step]) -> Result<(), Break> {
+        let session = SessionId::from(&*format!("{}-{title}", self.session));
+        let state = |state: &str| {
+            let news = json!({"sessionUpdate": "subagent_update", "sessionId": session, "title": title,
+                "state": {"state": state}});
+            serde_json::from_str::<Update>(&news.to_string()).map_err(failed)
+        };
+        if !self.offer(state("running")?)? {
+            return self.steps(steps);
+        }
+        let before = self.delegate.replace(Delegate { session: session.clone(), asks_as_its_owner });
+        let done = self.steps(steps);
+        self.delegate = before;
+        done?;
+        self.report(state("idle")?)
+    }
+
+    fn tell(&self, command: impl Fn(TurnKey) -> Command) -> Result<(), Break> {
+        self.tell_if_taken(command).map(drop)
     }
 
     /// Waits while the client reads more slowly than we write.
-    fn tell(&self, command: impl Fn(TurnKey) -> Command) -> Result<(), Break> {
+    fn tell_if_taken(&self, command: impl Fn(TurnKey) -> Command) -> Result<bool, Break> {
         loop {
             match self.agent.command(command(self.turn)) {
-                Ok(()) => return Ok(()),
+                Ok(()) => return Ok(true),
+                Err(Refused::NotOffered(_)) => return Ok(false),
                 Err(Refused::Crowded) => match self.notes.recv().map_err(|_| Break::Over)? {
                     Note::Cancelled => return Err(Break::Stopped(StopReason::Cancelled)),
                     Note::Drained | Note::Answered(_) | Note::Served(_) => {}
@@ -206,9 +253,10 @@ impl Player {
         let options = options.iter().cloned();
         let options: Vec<PermissionOption> =
             options.map(|(option_id, name, kind)| PermissionOption { option_id, name, kind }).collect();
+        let own = self.delegate.as_ref().filter(|delegate| !delegate.asks_as_its_owner);
         self.tell(|turn| Command::AskPermission {
             tag: self.tag,
-            of: turn.into(),
+            of: own.map_or_else(|| turn.into(), |delegate| Of::Session(delegate.session.clone())),
             tool_call: ToolCallUpdate {
                 tool_call_id: id.into(),
                 title: Some(tool.title.clone()),

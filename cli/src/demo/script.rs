@@ -47,6 +47,15 @@ pub(crate) enum Step {
     ReadFile(String),
     /// Have a file written by the client: its path, and what it will hold.
     WriteFile(String, String),
+    /// Have an agent of its own do these steps, in a session of its own, where the client wants to know of such.
+    Delegate {
+        /// Its name.
+        title: String,
+        /// Its questions come by the session that it works for.
+        #[serde(default)]
+        asks_as_its_owner: bool,
+        steps: Vec<Self>,
+    },
     /// Tell what the session has used so far: tokens, and dollars.
     Spend(u64, f64),
     /// Tell any update, as it is written.
@@ -167,6 +176,7 @@ fn built_in(word: &str, rest: &str) -> Option<Vec<Step>> {
             let said = say("Spent. (Not really: I am scripted.)\n");
             (1..=u64::min(number()?, 100)).flat_map(step).chain(said).collect()
         }
+        "team" if rest.is_empty() => team(),
         "news" if rest.is_empty() => NEWS
             .iter()
             .filter_map(|update| serde_json::from_str(update).ok().map(Step::Update))
@@ -210,6 +220,35 @@ fn rewrite(lines: u64) -> Tool {
     }
 }
 
+/// Two agents of the agent. Agents differ in whose session their questions come by, so one does it the other way.
+fn team() -> Vec<Step> {
+    let tool =
+        |title: &str, kind| Tool { title: title.into(), kind, command: None, diff: None, seconds: 0.05 };
+    let ask = |tool, said: &str| Step::Ask {
+        tool,
+        options: usual(),
+        allowed: say(said),
+        rejected: say("I may not, so I leave it.\n"),
+    };
+    vec![
+        Step::Say("I have two of mine do it.\n".into()),
+        Step::Delegate {
+            title: "scout".into(),
+            asks_as_its_owner: false,
+            steps: vec![
+                Step::Tool(tool("src", ToolKind::Search)),
+                ask(tool("https://example.org/style", ToolKind::Fetch), "I read how it is done there.\n"),
+            ],
+        },
+        Step::Delegate {
+            title: "builder".into(),
+            asks_as_its_owner: true,
+            steps: vec![ask(tool("notes.md", ToolKind::Edit), "It is written.\n")],
+        },
+        Step::Say("Both are done. (Not really: we are scripted.)\n".into()),
+    ]
+}
+
 fn usual() -> Vec<(String, String, OptionKind)> {
     [
         ("yes", "Allow once", OptionKind::AllowOnce),
@@ -242,11 +281,13 @@ fn say(text: &str) -> Vec<Step> {
     vec![Step::Say(text.into())]
 }
 
-const NEWS: [&str; 3] = [
+const NEWS: [&str; 5] = [
     r#"{"sessionUpdate":"notice","severity":"warning","title":"The model is slow today"}"#,
     r#"{"sessionUpdate":"compaction_update","compactionId":"c","status":"in_progress"}"#,
+    r#"{"sessionUpdate":"compaction_update","compactionId":"c","status":"completed"}"#,
     r#"{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"p","entries":[
         {"content":"tell the news","priority":"low","status":"pending"}]}}"#,
+    r#"{"sessionUpdate":"plan_removed","planId":"p"}"#,
 ];
 
 const FORM: &str = r#"{

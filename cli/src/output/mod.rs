@@ -25,12 +25,14 @@ pub(crate) use out::{EXPIRED, Out, in_rows, print, unwritten};
 pub(crate) use page::{Foot, Page};
 pub(crate) use paint::{In, Paint, fit, pad, span, table};
 pub(crate) use sink::{News, Settled, Sink, Stream};
+pub(crate) use subagents::subagent_title;
 pub(crate) use text::{Text, ran_unasked};
 pub(crate) use tools::{Ended as EndedTool, Tools, label, merge};
 
 use std::io;
 use std::time::Duration;
 
+use agentline_core::acp::session::ClientCapabilities;
 use agentline_core::attach::presence::Attachment;
 use agentline_core::chat::Line;
 use agentline_core::subagent::Event;
@@ -53,6 +55,9 @@ pub(crate) struct Start {
     /// What decides about permissions, where there are rules.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) permissions: Vec<Row>,
+    /// What it is offered, where nothing is started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) offers: Option<ClientCapabilities>,
     /// What people call it.
     #[serde(skip)]
     pub(crate) name: String,

@@ -40,6 +40,17 @@ struct State {
     state: String,
 }
 
+/// The name of a subagent, where that is what an update tells.
+pub(crate) fn subagent_title(unknown: &Unknown) -> Option<(SessionId, String)> {
+    let is_it = unknown.tag == "subagent_update";
+    let patch = is_it.then(|| serde_json::from_str::<Patch>(unknown.raw.get()));
+    let Patch { session_id, title, .. } = patch?.ok()?;
+    let mut title = title.filter(|title| !title.trim().is_empty())?;
+    title.truncate(title.floor_char_boundary(TITLE));
+    title.shrink_to_fit();
+    Some((session_id, title))
+}
+
 impl Subagents {
     /// The lines that tell of news about a subagent.
     pub(super) fn learn(&mut self, unknown: &Unknown) -> Vec<String> {
@@ -84,9 +95,24 @@ impl Subagents {
 
     /// The lines that are not full yet. The turn is over.
     pub(super) fn end(&mut self) -> Vec<String> {
-        let lines = self.0.values_mut().flat_map(Subagent::end_line).collect();
+        self.0.values_mut().flat_map(Subagent::end_line).collect()
+    }
+
+    /// A turn begins.
+    pub(super) fn begin(&mut self) {
         self.0.values_mut().for_each(|subagent| subagent.tools = Tools::default());
-        lines
+    }
+
+    /// A permission for a call was decided.
+    pub(super) fn decided(&mut self, call: &str, allowed: bool) {
+        let tools = self.0.values_mut().map(|subagent| &mut subagent.tools);
+        tools.filter(|tools| tools.get(call).is_some()).for_each(|tools| tools.decided(call, allowed));
+    }
+
+    /// How many tools they called, and how many of these nobody was asked about.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let tools = || self.0.values().map(|subagent| &subagent.tools);
+        (tools().map(|tools| tools.count).sum(), tools().map(Tools::ran_unasked).sum())
     }
 
     fn get(&mut self, session: &SessionId) -> Option<&mut Subagent> {
@@ -134,5 +160,7 @@ impl Subagent {
 
 /// Subagents that are told apart.
 const MOST: usize = 512;
+/// Bytes of a name that are kept.
+const TITLE: usize = 200;
 /// Bytes of a line that are waited for.
 const LINE: usize = 4 << 10;

@@ -27,7 +27,7 @@ use super::subagents::Subagents;
 use super::tools::Tools;
 use super::{Screen, Start};
 use crate::failure::Advice;
-use crate::words::{Ended as Result, Odd, command_line};
+use crate::words::{Ended as Result, Odd, command_line, hosts, offers};
 
 /// A run on a terminal, or in a pipe: the same text.
 pub(crate) struct Text {
@@ -306,7 +306,9 @@ impl Text {
 
     fn decided(&mut self, decision: &Decision) {
         self.end_line();
-        self.tools.decided(&decision.tool_call_id, decision.decision == Verdict::Allowed);
+        let allowed = decision.decision == Verdict::Allowed;
+        self.tools.decided(&decision.tool_call_id, allowed);
+        self.subagents.decided(&decision.tool_call_id, allowed);
         let kind = decision.option_id.as_deref().and_then(|id| {
             decision.options.iter().find(|option| option.option_id == id).map(|option| &option.kind)
         });
@@ -386,7 +388,8 @@ impl Text {
 
     fn summary(&self, finished: &Finished) -> String {
         let mut parts = Vec::new();
-        match self.tools.count {
+        let (below, unasked_below) = self.subagents.counts();
+        match self.tools.count + below {
             0 => {}
             1 => parts.push("1 tool".to_owned()),
             count => parts.push(format!("{count} tools")),
@@ -398,7 +401,7 @@ impl Text {
             1 => parts.push("1 question".into()),
             count => parts.push(format!("{count} questions")),
         }
-        if let unasked @ 1.. = self.tools.ran_unasked()
+        if let unasked @ 1.. = self.tools.ran_unasked() + unasked_below
             && self.advice.guards
         {
             parts.push(ran_unasked(unasked));
@@ -428,9 +431,17 @@ impl Screen for Text {
 
     fn dry_run(&mut self, start: &Start) {
         let command = start.command.as_deref().map(command_line).unwrap_or_default();
-        let withheld =
-            if start.withheld.is_empty() { "nothing".to_owned() } else { start.withheld.join(", ") };
-        self.say(&format!("command   {command}\ncwd       {}\nwithheld  {withheld}\n", start.cwd));
+        self.say(&format!("command   {command}\ncwd       {}\n", start.cwd));
+        let mut list = |head: &str, names: &[&str]| {
+            let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+            self.say(&format!("{head:<9} {names}\n"));
+        };
+        let withheld: Vec<&str> = start.withheld.iter().map(String::as_str).collect();
+        list("withheld", &withheld);
+        if let Some(it) = &start.offers {
+            list("offers", &offers(it));
+            list("hosts", &hosts(it));
+        }
         for (at, row) in start.permissions.iter().enumerate() {
             let head = if at == 0 { "permits   " } else { "          " };
             self.say(&format!("{head}{:<7} {}\n", row.then, row.about()));
@@ -495,6 +506,7 @@ impl Screen for Text {
 
     fn begun(&mut self, line: &Line) {
         self.tools = Tools::default();
+        self.subagents.begin();
         self.questions = 0;
         self.plan.clear();
         let (mark, from) = match line.from {

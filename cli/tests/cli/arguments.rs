@@ -49,6 +49,31 @@ fn an_agent_that_is_not_there_is_exit_code_3() {
     assert_eq!(result["error"]["hint"], "agentline agent list");
 }
 
+const OFFERS: &str = "\
+offers    logins in a terminal, forms, pages, options that are on or off, subagents, notices, compaction, plans by id
+";
+
+#[test]
+fn a_dry_run_says_what_is_hosted_and_what_is_offered() {
+    let bench = Bench::new();
+    for (options, hosts, terminal, files) in [
+        (&[][..], "nothing", json!(null), json!(null)),
+        (&["--host-terminal"], "commands", json!(true), json!(null)),
+        (&["--host-files"], "files of the workspace", json!(null), json!(true)),
+        (&["--host-terminal", "--host-files"], "commands, files of the workspace", json!(true), json!(true)),
+    ] {
+        let args = [&["run", "--dry-run", "hi"], options].concat();
+        let out = done(&mut bench.agentline(&args)).out;
+        assert!(out.contains(&format!("{OFFERS}hosts     {hosts}\n")), "{out}");
+        let start = &done(bench.agentline(&["--json"]).args(args)).objects()[0];
+        let offers = &start["offers"];
+        let told = (&offers["terminal"], &offers["fs"]["readTextFile"], &offers["fs"]["writeTextFile"]);
+        assert_eq!(told, (&terminal, &files, &files));
+        assert_eq!(offers["elicitation"], json!({"form": {}, "url": {}}));
+        assert_eq!(offers["session"]["configOptions"]["boolean"], json!({}));
+    }
+}
+
 #[test]
 fn a_dry_run_starts_nothing() {
     let bench = Bench::new();
@@ -58,7 +83,7 @@ fn a_dry_run_starts_nothing() {
     let ended = done(command.env("MY_TOKEN", "hunter2").env("HARMLESS", "1"));
     let work = fs::canonicalize(bench.path("work")).unwrap();
     let shown = format!(
-        "command   /bin/touch {} 'a b'\ncwd       {}\nwithheld  MY_TOKEN\npermits   reject  any other call (by default)\n",
+        "command   /bin/touch {} 'a b'\ncwd       {}\nwithheld  MY_TOKEN\n{OFFERS}hosts     nothing\npermits   reject  any other call (by default)\n",
         text(&proof),
         text(&work)
     );

@@ -25,6 +25,7 @@ mod inputs;
 mod leaving;
 mod login;
 mod mistakes;
+mod offered;
 mod questions;
 mod rig;
 mod rules;

@@ -322,6 +322,19 @@ impl Update {
         }
     }
 
+    /// The session of the subagent that it tells of.
+    pub(super) fn subagent(&self) -> Option<SessionId> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Subagent {
+            session_id: SessionId,
+        }
+        let Self::Other(unknown) = self else { return None };
+        let told =
+            (unknown.tag == "subagent_update").then(|| serde_json::from_str::<Subagent>(unknown.raw.get()));
+        told?.ok().map(|told| told.session_id)
+    }
+
     /// What it says of a tool call: a new one says all that is known of it.
     #[must_use]
     pub fn tool_call(&self) -> Option<ToolCallUpdate> {

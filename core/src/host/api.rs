@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use serde::{Deserialize, Serialize};
 
 use crate::acp::SessionId;
+use crate::acp::session::ClientCapabilities;
 use crate::machine::Exit;
 use crate::secret::Secret;
 
@@ -16,6 +17,15 @@ pub struct Config {
     pub terminals: Option<Terminals>,
     /// Files of the workspace, and how long they may be.
     pub files: Option<Files>,
+}
+
+impl Config {
+    /// Says in what a client offers that this is hosted, and that nothing else is.
+    pub const fn offer(&self, offers: &mut ClientCapabilities) {
+        offers.terminal = self.terminals.is_some();
+        offers.fs.read_text_file = self.files.is_some();
+        offers.fs.write_text_file = self.files.is_some();
+    }
 }
 
 /// How commands are run for an agent.

@@ -100,10 +100,7 @@ struct Entry {
 
 impl Hosting {
     pub(crate) fn new(now: Now, mut client: client::Config, config: Config) -> Self {
-        let offers = &mut client.capabilities;
-        offers.terminal = config.terminals.is_some();
-        (offers.fs.read_text_file, offers.fs.write_text_file) =
-            (config.files.is_some(), config.files.is_some());
+        config.offer(&mut client.capabilities);
         let mut ids = Ids::default();
         let own = ids.fresh();
         debug_assert!(own == LinkId::FIRST, "the client's link keeps its name");

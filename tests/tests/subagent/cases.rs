@@ -51,7 +51,7 @@ impl Case {
         assert!(looked.is_ok(), "{}: {seen:#?}", self.name);
     }
 
-    fn flags(mut self, flags: &[&str]) -> Self {
+    pub(crate) fn flags(mut self, flags: &[&str]) -> Self {
         self.provider.args = flags.iter().map(|flag| (*flag).to_owned()).collect();
         self
     }
@@ -148,6 +148,7 @@ pub(crate) fn cases() -> Vec<Case> {
         questions(),
         budgets(),
         crate::hosted::cases(),
+        crate::offered::cases(),
         logins(),
         asked_again(),
         cancelling(),

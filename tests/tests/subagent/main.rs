@@ -5,6 +5,7 @@ mod cases;
 mod checks;
 mod hosted;
 mod moments;
+mod offered;
 mod providers;
 mod retries;
 mod rig;

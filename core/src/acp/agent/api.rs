@@ -98,7 +98,7 @@ pub enum Command {
     },
     /// A piece of text of a session, in a turn or not.
     Tell {
-        /// A session that is open or being loaded.
+        /// A session that is open or being loaded, or that of a subagent of it that the client was told of.
         session: SessionId,
         /// Whose words they are.
         speaker: Speaker,
@@ -114,9 +114,10 @@ pub enum Command {
         /// One of a kind that the client takes; any other is refused.
         update: Update,
     },
-    /// An update outside of a turn: the history of a session that is being loaded, its commands, its title.
+    /// An update outside of a turn: the history of a session that is being loaded, its commands, its title; or what a
+    /// subagent does.
     Announce {
-        /// A session that is open or being loaded.
+        /// A session that is open or being loaded, or that of a subagent of it that the client was told of.
         session: SessionId,
         /// One of a kind that the client takes; any other is refused.
         update: Update,
@@ -182,7 +183,7 @@ pub enum Command {
 pub enum Of {
     /// A turn, and it ends with it.
     Turn(TurnKey),
-    /// A session; it ends with the turn that runs there, if one does.
+    /// A session, also a subagent's; it ends with the turn that runs there, or where the subagent works, if one does.
     Session(SessionId),
 }
 

@@ -258,7 +258,7 @@ impl Agent {
         if let About::OldSession(session, before) = &question.about {
             match before {
                 Some(before) => self.sessions.insert(session.clone(), *before),
-                None => self.sessions.remove(session),
+                None => self.forget(&session.clone()),
             };
         }
         Some(question)

@@ -44,6 +44,8 @@ pub struct Agent {
     client: ClientCapabilities,
     extensions: Vec<String>,
     sessions: BTreeMap<SessionId, Session>,
+    /// Those of subagents that the client was told of, by the session that they work for.
+    subagents: BTreeMap<SessionId, SessionId>,
     turns: BTreeMap<TurnKey, Turn>,
     requests: BTreeMap<RequestKey, Question>,
     pending: Pending<Ask>,
@@ -142,6 +144,7 @@ impl Role for Agent {
             client: ClientCapabilities::default(),
             extensions,
             sessions: BTreeMap::new(),
+            subagents: BTreeMap::new(),
             turns: BTreeMap::new(),
             requests: BTreeMap::new(),
             pending: Pending::default(),

@@ -49,9 +49,7 @@ impl Agent {
             }
             Command::Say { turn, speaker, text } => self.say(turn, speaker, &text),
             Command::Tell { session, speaker, text, message } => {
-                if !self.sessions.contains_key(&session) {
-                    return Err(Refused::Unknown);
-                }
+                self.home(&session)?;
                 self.wire.has_room()?;
                 self.text(&session, speaker, &text, message.as_deref())
             }
@@ -60,16 +58,14 @@ impl Agent {
                 self.update(session, update)
             }
             Command::Announce { session, update } => {
-                if !self.sessions.contains_key(&session) {
-                    return Err(Refused::Unknown);
-                }
+                self.home(&session)?;
                 self.update(session, update)
             }
             Command::AskPermission { tag, of, tool_call, options, meta } => {
                 let (session_id, turn) = match of {
                     Of::Turn(turn) => (self.turn(turn)?.session.clone(), Some(turn)),
-                    Of::Session(session) => match self.sessions.get(&session).ok_or(Refused::Unknown)? {
-                        Session::Running(turn) => (session, Some(*turn)),
+                    Of::Session(session) => match self.home(&session)?.1 {
+                        Session::Running(turn) => (session, Some(turn)),
                         Session::Idle | Session::Loading => (session, None),
                     },
                 };
@@ -129,6 +125,18 @@ impl Agent {
         self.turns.get(&key).ok_or(Refused::Unknown)
     }
 
+    /// The session that one of ours or of a subagent's works in, and how it stands.
+    fn home(&self, session: &SessionId) -> Result<(&SessionId, Session), Refused> {
+        let home = self.subagents.get(session).unwrap_or(session);
+        self.sessions.get_key_value(home).map(|(home, state)| (home, *state)).ok_or(Refused::Unknown)
+    }
+
+    /// A session is no more, and none of its subagents is.
+    pub(super) fn forget(&mut self, session: &SessionId) -> Option<Session> {
+        self.subagents.retain(|_, of| of != session);
+        self.sessions.remove(session)
+    }
+
     fn reply(&mut self, key: RequestKey, reply: Reply) -> Result<(), Refused> {
         let question = self.requests.get(&key).ok_or(Refused::Unknown)?;
         let id = question.id.clone();
@@ -145,7 +153,7 @@ impl Agent {
                 self.sessions.insert(session, Session::Idle);
             }
             (About::Close(session), Reply::Done) => {
-                if let Some(Session::Running(turn)) = self.sessions.remove(&session.clone()) {
+                if let Some(Session::Running(turn)) = self.forget(&session.clone()) {
                     // The prompt is answered before the request that ended it.
                     self.cut_short(turn);
                 }
@@ -207,10 +215,14 @@ impl Agent {
         if let Update::ConfigOptions(list) = &mut update {
             list.config_options = self.shown_options(std::mem::take(&mut list.config_options));
         }
+        let subagent = update.subagent();
+        let home = self.home(&session_id)?.0.clone();
         let params = SessionUpdate { session_id, update };
         self.wire
             .link
-            .line_within(self.limits.line, |buf| rpc::notification(buf, method::SESSION_UPDATE, &params))
+            .line_within(self.limits.line, |buf| rpc::notification(buf, method::SESSION_UPDATE, &params))?;
+        self.subagents.extend(subagent.filter(|it| !self.sessions.contains_key(it)).map(|it| (it, home)));
+        Ok(())
     }
 
     fn service(&mut self, tag: Tag, wanted: &ServiceRequest) -> Result<(), Refused> {

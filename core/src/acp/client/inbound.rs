@@ -277,17 +277,10 @@ impl Client {
 
     /// Takes note of a subagent that works for that session, if that is what it tells.
     fn adopt(&mut self, of: &SessionId, update: &Update) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Subagent {
-            session_id: SessionId,
-        }
-        if let Update::Other(unknown) = update
-            && unknown.tag == "subagent_update"
-            && self.capabilities.subagents
-            && let Ok(Subagent { session_id }) = serde_json::from_str(unknown.raw.get())
+        if self.capabilities.subagents
+            && let Some(subagent) = update.subagent()
         {
-            self.sessions.adopt(session_id, of.clone());
+            self.sessions.adopt(subagent, of.clone());
         }
     }
 

@@ -250,3 +250,49 @@ fn a_session_is_spoken_of_also_between_turns() {
         "{told:?}"
     );
 }
+
+#[test]
+fn a_subagent_that_was_told_speaks_and_asks_in_a_session_of_its_own_as_long_as_its_session_is_there() {
+    let mut rig = one_session();
+    let turn = begin(&mut rig, "1");
+    let tell = |session: &str| Command::Tell {
+        session: session.into(),
+        speaker: Speaker::Agent,
+        text: "there".into(),
+        message: None,
+    };
+    let ask_as = |session: &str| {
+        let Command::AskPermission { tag, tool_call, options, meta, .. } = ask(1, turn) else {
+            unreachable!()
+        };
+        Command::AskPermission { tag, of: Of::Session(session.into()), tool_call, options, meta }
+    };
+    let subagent = |child: &str| -> Update {
+        let news = format!(r#"{{"sessionUpdate":"subagent_update","sessionId":"{child}","title":"scout"}}"#);
+        serde_json::from_str(&news).expect("an update")
+    };
+    assert_eq!(rig.command(tell("child")), Err(Refused::Unknown));
+    rig.command(Command::Report { turn, update: subagent("child") }).unwrap();
+    rig.command(Command::Announce { session: "child".into(), update: subagent("grandchild") }).unwrap();
+    rig.written();
+    for session in ["child", "grandchild"] {
+        rig.command(tell(session)).unwrap();
+        assert!(rig.line().contains(&format!(r#""sessionId":"{session}","update""#)));
+    }
+    rig.command(ask_as("grandchild")).unwrap();
+    assert!(rig.line().contains(r#""sessionId":"grandchild","toolCall""#));
+    // It ends with the turn of the session that it works for.
+    rig.command(end(turn)).unwrap();
+    assert_eq!(words(&mut rig), ["permission 1 Cancelled"]);
+    rig.command(tell("child")).unwrap();
+    rig.hear(&request("2", "session/close", r#"{"sessionId":"s"}"#));
+    let request = asked(&mut rig).request;
+    rig.command(Command::Reply { request, reply: Reply::Done }).unwrap();
+    assert_eq!(rig.command(tell("grandchild")), Err(Refused::Unknown));
+
+    let mut rig = Rig::<Agent>::with_sessions(generous(), "{}", &["s"]);
+    let turn = begin(&mut rig, "1");
+    let report = Command::Report { turn, update: subagent("child") };
+    assert_eq!(rig.command(report), Err(Refused::NotOffered("that kind of update")));
+    assert_eq!(rig.command(tell("child")), Err(Refused::Unknown));
+}
