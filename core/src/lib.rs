@@ -122,6 +122,7 @@ mod closed;
 pub mod control;
 pub mod conversation;
 pub mod discovery;
+pub mod excerpt;
 pub mod galley;
 pub mod gateway;
 pub mod host;

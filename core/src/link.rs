@@ -16,6 +16,7 @@
 mod clock;
 mod obituary;
 mod state;
+mod tail;
 
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ use crate::outbox::Outbox;
 
 use clock::Clock;
 use state::{Inbound, Life, Phase, Search};
+use tail::Tail;
 
 pub use clock::Listened;
 pub use obituary::{Obituary, Rung};
@@ -46,10 +48,9 @@ pub struct Link {
     rung: Rung,
     /// How far the teardown was when the child ended.
     exit_rung: Rung,
-    stderr: Vec<u8>,
+    stderr: Tail,
     graces: Graces,
     write: usize,
-    stderr_tail: usize,
     /// Our half is closed.
     shut: bool,
 }
@@ -104,10 +105,9 @@ impl Link {
             in_flight: None,
             rung: Rung::Own,
             exit_rung: Rung::Own,
-            stderr: Vec::new(),
+            stderr: Tail::of(limits.stderr_tail),
             graces: graces.clone(),
             write: limits.write,
-            stderr_tail: limits.stderr_tail,
             shut: false,
         }
     }
@@ -123,7 +123,7 @@ impl Link {
             Heard::Bytes(bytes) => return self.bytes(now, bytes),
             Heard::Eof => return self.ended(now, out),
             Heard::Stderr(bytes) => {
-                self.keep_stderr(bytes);
+                self.stderr.keep(bytes);
                 return Report::Stderr(bytes);
             }
             Heard::Written => self.in_flight = None,
@@ -384,8 +384,7 @@ impl Link {
             Life::Exited(exit, Search::Gone) => (Some(*exit), Some(Group::Gone)),
             Life::Exited(exit, _) => (Some(*exit), Some(Group::Alive)),
         };
-        let stderr_tail = String::from_utf8_lossy(&self.stderr).into_owned();
-        Obituary { exit, exit_rung: self.exit_rung, rung: self.rung, group, stderr_tail }
+        Obituary { exit, exit_rung: self.exit_rung, rung: self.rung, group, stderr_tail: self.stderr.text() }
     }
 
     fn opened<E>(&mut self, now: Now, peer: Peer, out: &mut Outputs<E>) -> Report<'static> {
@@ -564,20 +563,6 @@ impl Link {
 
     fn draining(&self, now: Now) -> Inbound {
         Inbound::Draining { until: now.mono + self.graces.drain }
-    }
-
-    fn keep_stderr(&mut self, bytes: &[u8]) {
-        let bytes = bytes.get(bytes.len().saturating_sub(self.stderr_tail)..).unwrap_or_default();
-        let over = (self.stderr.len() + bytes.len()).saturating_sub(self.stderr_tail);
-        self.stderr.drain(..over.min(self.stderr.len()));
-        // Exactly: thousands of children keep a tail each.
-        self.stderr.reserve_exact(bytes.len());
-        self.stderr.extend_from_slice(bytes);
-        if self.stderr.len() >= self.stderr_tail {
-            // Text must not begin inside a character.
-            let inside = self.stderr.iter().take_while(|byte| **byte & 0xC0 == 0x80).count();
-            self.stderr.drain(..inside);
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use agentline_core::excerpt::MARK;
 use agentline_core::trace::Masks;
 
 use super::filter::plain;
@@ -35,11 +36,22 @@ impl Foreign {
             return self.pass_on(text);
         }
         for piece in text.split_inclusive('\n') {
-            let room = LONG.saturating_sub(self.line.len());
-            self.line.push_str(&piece[..piece.floor_char_boundary(room)]);
+            self.push(piece);
             if piece.ends_with('\n') {
                 self.end_line();
             }
+        }
+    }
+
+    fn push(&mut self, piece: &str) {
+        if self.line.len() >= LONG {
+            return;
+        }
+        let fits = piece.floor_char_boundary(LONG - self.line.len());
+        self.line.push_str(&piece[..fits]);
+        if fits < piece.trim_end_matches('\n').len() {
+            // As long as that, nothing is added to it any more.
+            self.line.push_str(MARK);
         }
     }
 
@@ -54,18 +66,32 @@ impl Foreign {
 
     /// Nothing more of it belongs to what comes next.
     pub(crate) fn end(&mut self) {
-        if !self.notes.is_terminal() {
-            if !self.line.is_empty() {
-                self.notes.foreign(&std::mem::take(&mut self.line));
-            }
-            return;
+        if self.line != MARK {
+            self.break_off();
         }
-        self.end_line();
         let more = std::mem::take(&mut self.more);
         self.shown = 0;
         if more > 0 {
             self.show(&format!("{more} more lines: -v shows them, --trace FILE keeps them"));
         }
+    }
+
+    /// Shows what there is of a line. Within a secret it has a mark on both sides: what comes later may be the rest.
+    fn break_off(&mut self) {
+        let mark = if self.is_within_a_secret() { MARK } else { "" };
+        self.line.push_str(mark);
+        if self.notes.is_terminal() {
+            self.end_line();
+        } else if !self.line.is_empty() {
+            let line = std::mem::take(&mut self.line);
+            self.notes.foreign(&self.masks.text(&line));
+        }
+        self.line.push_str(mark);
+    }
+
+    fn is_within_a_secret(&self) -> bool {
+        let marked = self.masks.text(&format!("{}{MARK}", self.line)).into_owned();
+        marked.strip_suffix(MARK) != Some(&*self.masks.text(&self.line))
     }
 
     fn end_line(&mut self) {

@@ -9,6 +9,7 @@ use agentline_core::acp::update::{Plan, Speaker, ToolCallUpdate, Usage};
 use agentline_core::acp::{Unknown, Update};
 use agentline_core::attach::presence::Attachment;
 use agentline_core::chat::{Line, Source};
+use agentline_core::excerpt;
 use agentline_core::host::{Deed, Hosted};
 use agentline_core::subagent::{
     By, Decision, Event, Finished, Outcome, QuestionDecided, Reply, Retrying, Verdict,
@@ -160,8 +161,7 @@ impl Text {
         match &mut self.stderr {
             Stderr::Kept(kept) => {
                 kept.push_str(text);
-                let from = kept.ceil_char_boundary(kept.len().saturating_sub(KEPT));
-                kept.drain(..from);
+                excerpt::keep_end(kept, KEPT);
             }
             Stderr::Passed if !self.quiet => {
                 let _ = self.show();

@@ -1,5 +1,6 @@
 //! What a peer said, within a sentence of ours.
 
+use agentline_core::excerpt;
 use agentline_core::rpc::{Json, RpcError};
 use serde_json::Value;
 
@@ -7,11 +8,7 @@ use serde_json::Value;
 /// hold keys.
 pub(crate) fn quote(said: &str) -> String {
     let words: Vec<String> = said.split_whitespace().map(bare).collect();
-    let text = words.join(" ");
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    excerpt::start(&words.join(" "), MOST).into_owned()
 }
 
 /// An error in the peer's words: its message, and what its data adds to it.

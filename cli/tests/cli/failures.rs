@@ -6,6 +6,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::rig::{AGENTLINE, Bench, done, text};
+use crate::terminal::Terminal;
 
 /// Fault, options, exit code, outcome, phase and kind of the error.
 type Row = (&'static str, &'static [&'static str], i32, &'static str, &'static str, &'static str);
@@ -170,5 +171,34 @@ fn g3_what_was_given_as_a_secret_is_shown_nowhere_but_in_the_answer() {
             }
         }
         assert!(ended.out.contains("‹secret 1›") || ended.err.contains("‹secret 1›"), "{ended:?}");
+    }
+}
+
+#[test]
+fn g3_where_a_text_is_cut_nothing_of_a_secret_is_left() {
+    let bench = Bench::new();
+    let key = "sk-0123456789abcdefghij";
+    let filled = |length: usize, text: &str| format!("{}{text}", "x".repeat(length));
+    // Beside each edge: of a line that is no message, of the words of an error, of the end of standard error, and of a
+    // line of it on a terminal.
+    let junk = filled(190, key);
+    let error =
+        format!(r#"{{"jsonrpc":"2.0","id":0,"error":{{"code":-32603,"message":"{}"}}}}"#, filled(490, key));
+    let script = format!(
+        "echo '{junk}'; read -r line; echo '{}' >&2; echo '{}' >&2; echo '{error}'; cat >/dev/null",
+        filled(1990, key),
+        key.to_owned() + &filled(4085, ""),
+    );
+    let args = ["run", "-v", "-e", &format!("MY_KEY={key}"), "hi", "--", "/bin/sh", "-c", &script];
+    let [json, piped] =
+        [&["--json"][..], &[]].map(|more| done(&mut bench.agentline(&[more, &args].concat())));
+    let (_, seen) = Terminal::new(&mut bench.agentline(&args)).end();
+    assert!(json.out.contains("‹cut secret›") && piped.err.contains("‹cut secret›"), "{json:?}: {piped:?}");
+    for said in [json.out, json.err, piped.out, piped.err, seen] {
+        for length in 4..=key.len() {
+            for piece in [&key[..length], &key[key.len() - length..]] {
+                assert!(!said.contains(piece), "{piece} in {said}");
+            }
+        }
     }
 }

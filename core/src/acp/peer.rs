@@ -120,11 +120,11 @@ impl Notice {
     }
 
     pub(crate) fn orphan(id: &Id, open: Vec<u64>) -> Self {
-        Self::Orphan { id: shown(id.token()).to_owned(), open }
+        Self::Orphan { id: shown(id.token()).into_owned(), open }
     }
 
     pub(crate) fn bad_line(why: &'static str, line: Line<'_>) -> Self {
-        Self::BadLine { why, start: shown(&line.shown()).to_owned() }
+        Self::BadLine { why, start: shown(&line.shown()).into_owned() }
     }
 }
 

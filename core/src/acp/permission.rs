@@ -87,7 +87,7 @@ impl OptionKind {
     /// The same, with an unknown word cut to what is worth keeping.
     pub(crate) fn known(&self) -> Self {
         if let Self::Unknown(word) = self {
-            return Self::Unknown(crate::rpc::shown(word).to_owned());
+            return Self::Unknown(crate::rpc::shown(word).into_owned());
         }
         self.clone()
     }

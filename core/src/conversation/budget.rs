@@ -91,7 +91,7 @@ impl Purse {
         let (most, cost) = (self.budget.cost?, usage.cost.as_ref()?);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
         let spent = (cost.amount * 1e6).round() as u64;
-        let currency = crate::rpc::shown(&cost.currency).to_owned();
+        let currency = crate::rpc::shown(&cost.currency).into_owned();
         (spent > most).then_some(Overspent::Cost { spent, most, currency })
     }
 }

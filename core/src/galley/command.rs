@@ -210,7 +210,7 @@ pub fn read(line: &str, depth: usize) -> Result<Command, NoCommand> {
     })?;
     let kind: String = members.required("kind").map_err(|_| NoCommand::NoKind)?;
     let command = command(&kind, &members).map_err(|why| NoCommand::Invalid { kind: kind.clone(), why })?;
-    command.ok_or_else(|| NoCommand::Unknown(shown(&kind).to_owned()))
+    command.ok_or_else(|| NoCommand::Unknown(shown(&kind).into_owned()))
 }
 
 /// `None`: there is no such command.

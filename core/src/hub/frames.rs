@@ -10,6 +10,7 @@ use super::api::{
 use super::book::{self, Ask, Fact, Session, Sid};
 use super::show;
 use crate::acp::update::{Speaker, ToolCallUpdate, ToolContent};
+use crate::excerpt;
 use crate::rpc::Json;
 use crate::session::{Item, News, Outcome, Question};
 
@@ -147,7 +148,7 @@ fn result(call: &ToolCallUpdate) -> String {
 }
 
 fn preview(args: Option<&Json>) -> String {
-    args.map_or_else(String::new, |args| show::line(args.get(), 200))
+    args.map_or_else(String::new, |args| excerpt::line(args.get(), 200))
 }
 
 /// What the book says is to readers of that session. The question that it is about, if it is about one; whether a prompt

@@ -7,7 +7,7 @@ use super::api::{
 };
 use super::book::{Ask, Entry, Session, Sid, Spent};
 use crate::acp::update::ToolCallUpdate;
-pub(super) use crate::session::line;
+use crate::excerpt::line;
 use crate::session::{Can, Question};
 use crate::timestamp::Timestamp;
 

@@ -9,6 +9,7 @@ use super::machine::Hub;
 use super::show;
 use super::watch::Once;
 use crate::control::{Answer, ErrorTag, Failure, Key, server};
+use crate::excerpt;
 use crate::machine::{Now, Refused};
 use crate::session::{Item, Moment, Outcome};
 
@@ -85,7 +86,7 @@ impl Hub {
             }
             Fact::Ended(end) if end.how == Outcome::Completed => (NoticeKind::Finished, String::new(), None),
             Fact::Ended(end) if end.stand.status == Status::Error => {
-                let why = end.stand.error.as_ref().map(|error| show::line(&error.message, 200));
+                let why = end.stand.error.as_ref().map(|error| excerpt::line(&error.message, 200));
                 (NoticeKind::Failed, why.unwrap_or_default(), None)
             }
             Fact::Queued(..)
@@ -111,7 +112,7 @@ impl Hub {
             approval_id: ask.map(|id| id.to_string()),
             title: title.unwrap_or_default(),
             agent: session.map(|it| it.home.agent.to_string()).unwrap_or_default(),
-            text: show::line(&text, 200),
+            text: excerpt::line(&text, 200),
         })));
     }
 

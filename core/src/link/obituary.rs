@@ -32,6 +32,7 @@ pub struct Obituary {
     pub rung: Rung,
     /// Whether the child's group was seen to be gone. `None`: there was no child.
     pub group: Option<Group>,
-    /// The end of what the child wrote to standard error, as text.
+    /// The end of what the child wrote to standard error, as text. It begins with an
+    /// [ellipsis](crate::excerpt::MARK) if there was more.
     pub stderr_tail: String,
 }

@@ -23,7 +23,11 @@ pub(crate) use read::{FRAMED, TOO_LONG, each_member};
 pub(crate) use write::{append, append_json};
 pub use write::{notification, reply, reply_error, request, to_json};
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
+
+use crate::excerpt;
 
 /// The error of a JSON-RPC response.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, thiserror::Error)]
@@ -66,8 +70,8 @@ pub(crate) fn cut(text: &str, bytes: usize) -> &str {
 }
 
 /// The start of a text of the peer's: an answer is not as long as what it answers.
-pub(crate) fn shown(text: &str) -> &str {
-    text.char_indices().nth(SHOWN).map_or(text, |(end, _)| text.get(..end).unwrap_or_default())
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    excerpt::start(text, SHOWN)
 }
 
 /// Characters of a peer's text that an error repeats.

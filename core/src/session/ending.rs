@@ -1,6 +1,7 @@
 //! How the link of a source ended, for people.
 
 use crate::closed::{Cause, Closed};
+use crate::excerpt;
 use crate::machine::Exit;
 
 /// The kind of an end, and what people are told of it.
@@ -16,13 +17,7 @@ pub(crate) fn why(closed: &Closed<String>) -> (&'static str, String) {
         Cause::Fault(fault) => ("protocol", fault.clone()),
     };
     match closed.obituary.stderr_tail.lines().rev().find(|line| !line.trim().is_empty()) {
-        Some(last) => (kind, format!("{text}; it said: {}", line(last, 200))),
+        Some(last) => (kind, format!("{text}; it said: {}", excerpt::line(last, 200))),
         None => (kind, text),
     }
-}
-
-/// A text on one line, cut.
-pub(crate) fn line(text: &str, most: usize) -> String {
-    let words: Vec<&str> = text.split_whitespace().take(most).collect();
-    words.join(" ").chars().take(most).collect()
 }

@@ -25,7 +25,7 @@ mod source;
 pub use self::acp::Acp;
 pub use self::attach::{Attached, Config as AttachedConfig};
 pub(crate) use self::early::Early;
-pub(crate) use self::ending::{line, why};
+pub(crate) use self::ending::why;
 pub use self::reverse::Reverse;
 pub use self::source::{Source, SourceConfig};
 

@@ -7,10 +7,12 @@ use std::ops::Range;
 use memchr::{memchr2_iter, memmem, memrchr};
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::excerpt::MARK;
 use crate::secret::{PLACEHOLDER, Secret};
 
 /// Byte strings that nobody may see, in the spellings that programs give them: as they are, in JSON once or twice,
-/// with `\\uXXXX` or short escapes, or percent-encoded; not in base64 or anything else that is computed.
+/// with `\\uXXXX` or short escapes, percent-encoded, or with one blank for several; not in base64 or anything else
+/// that is computed. Of one that was cut, as an [excerpt](crate::excerpt) tells, no piece of four bytes is seen.
 #[derive(Debug, Default)]
 pub struct Masks(Vec<Mask>);
 
@@ -28,8 +30,9 @@ impl Masks {
         let mut masks = Vec::new();
         for (number, secret) in (1..).zip(secrets) {
             for line in secret.expose().split(|byte| matches!(byte, b'\n' | b'\r')) {
-                let spellings =
-                    std::iter::successors(Some(line.to_vec()), |plain| escaped(plain)).take(DEPTHS);
+                let spellings = std::iter::successors(Some(line.to_vec()), |plain| escaped(plain))
+                    .take(DEPTHS)
+                    .chain(on_one_line(line));
                 masks.extend(
                     spellings
                         .filter(|bytes| bytes.len() >= LEAST)
@@ -70,7 +73,9 @@ impl Masks {
         let mut from = 0;
         for (place, number) in found {
             shown.extend_from_slice(bytes.get(from..place.start).unwrap_or_default());
-            shown.extend_from_slice(format!("{NUMBERED}{number}{CLOSE}").as_bytes());
+            let placeholder =
+                number.map_or_else(|| CUT.to_owned(), |number| format!("{NUMBERED}{number}{CLOSE}"));
+            shown.extend_from_slice(placeholder.as_bytes());
             from = place.end;
         }
         shown.extend_from_slice(bytes.get(from..).unwrap_or_default());
@@ -80,7 +85,7 @@ impl Masks {
     /// How many bytes at the end may be the start of a secret.
     pub(super) fn open_end(&self, bytes: &[u8]) -> usize {
         let line = memrchr(b'\n', bytes).map_or(0, |end| end + 1);
-        let from = self.found(bytes).last().map_or(line, |(place, _)| place.end.max(line));
+        let from = self.whole(bytes).last().map_or(line, |(place, _)| place.end.max(line));
         let rest = bytes.get(from..).unwrap_or_default();
         let open = |mask: &Mask| {
             let secret = mask.bytes.expose();
@@ -94,8 +99,35 @@ impl Masks {
         self.0.iter().filter_map(open).max().unwrap_or(0)
     }
 
-    /// Where secrets are, in order; those that overlap count as one.
-    fn found(&self, bytes: &[u8]) -> Vec<(Range<usize>, usize)> {
+    /// Where secrets are, and what was left of one where a text was cut.
+    fn found(&self, bytes: &[u8]) -> Vec<(Range<usize>, Option<usize>)> {
+        let mut all: Vec<_> =
+            self.whole(bytes).into_iter().map(|(place, number)| (place, Some(number))).collect();
+        for cut in memmem::find_iter(bytes, MARK) {
+            let pieces = [self.piece_before(bytes, cut), self.piece_after(bytes, cut + MARK.len())];
+            all.extend(pieces.into_iter().flatten().map(|place| (place, None)));
+        }
+        without_overlap(all)
+    }
+
+    /// The start of a secret that ends there.
+    fn piece_before(&self, bytes: &[u8], cut: usize) -> Option<Range<usize>> {
+        let longest = self.0.iter().map(|mask| mask.bytes.expose().len() * LONGEST).max()?;
+        let open = self.open_end(bytes.get(cut.saturating_sub(longest)..cut)?);
+        (open >= LEAST).then(|| cut - open..cut)
+    }
+
+    /// The end of a secret that begins there, or behind the rest of an escape.
+    fn piece_after(&self, bytes: &[u8], cut: usize) -> Option<Range<usize>> {
+        let of_escape = |byte: &&u8| byte.is_ascii_hexdigit() || matches!(byte, b'u' | b'\\');
+        let rest = bytes.get(cut..)?.iter().take(ESCAPE).take_while(of_escape).count();
+        let pieces =
+            (cut..=cut + rest).flat_map(|at| self.0.iter().filter_map(move |mask| mask.end_at(bytes, at)));
+        pieces.max().map(|end| cut..end)
+    }
+
+    /// Where whole secrets are, in order; those that overlap count as one.
+    fn whole(&self, bytes: &[u8]) -> Vec<(Range<usize>, usize)> {
         let mut all = Vec::new();
         for mask in &self.0 {
             let secret = mask.bytes.expose();
@@ -109,16 +141,20 @@ impl Masks {
                 }
             }
         }
-        all.sort_by_key(|(place, number)| (place.start, Reverse(place.end), *number));
-        all.dedup_by(|next, kept| {
-            let overlap = next.0.start < kept.0.end;
-            if overlap {
-                kept.0.end = kept.0.end.max(next.0.end);
-            }
-            overlap
-        });
-        all
+        without_overlap(all)
     }
+}
+
+fn without_overlap<N: Copy + Ord>(mut all: Vec<(Range<usize>, N)>) -> Vec<(Range<usize>, N)> {
+    all.sort_by_key(|(place, number)| (place.start, Reverse(place.end), *number));
+    all.dedup_by(|next, kept| {
+        let overlap = next.0.start < kept.0.end;
+        if overlap {
+            kept.0.end = kept.0.end.max(next.0.end);
+        }
+        overlap
+    });
+    all
 }
 
 /// Whether a secret stands somewhere.
@@ -139,6 +175,17 @@ impl Mask {
         let lengths = 0..=before.len().min(secret.len());
         let fits = move |len: &usize| secret.get(..*len).is_some_and(|start| before.ends_with(start));
         lengths.filter(fits).map(move |len| escape - len)
+    }
+
+    /// Where the longest end of the secret ends that stands there.
+    fn end_at(&self, bytes: &[u8], start: usize) -> Option<usize> {
+        let secret = self.bytes.expose();
+        let ends = (1..=secret.len().saturating_sub(LEAST)).filter_map(|from| secret.get(from..));
+        let spelled = |end| match Self::spelled(end, bytes, start) {
+            Spelled::Whole(len) => Some(start + len),
+            Spelled::Unfinished | Spelled::No => None,
+        };
+        ends.filter_map(spelled).next()
     }
 
     fn at(&self, bytes: &[u8], start: usize) -> Spelled {
@@ -330,6 +377,12 @@ fn escaped(plain: &[u8]) -> Option<Vec<u8>> {
     (inner.as_bytes() != plain).then(|| inner.into())
 }
 
+/// The spelling on a line on which one blank stands for several, if it is another one.
+fn on_one_line(plain: &[u8]) -> Option<Vec<u8>> {
+    let words: Vec<&str> = std::str::from_utf8(plain).ok()?.split_whitespace().collect();
+    Some(words.join(" ").into_bytes()).filter(|line| line != plain)
+}
+
 const NUMBERED: &str = "‹secret ";
 const CLOSE: &str = "›";
 /// Not the whole secret: a replayed machine must not take it for one.
@@ -340,3 +393,5 @@ const LEAST: usize = 4;
 const DEPTHS: usize = 3;
 /// Bytes of the longest spelling of one.
 const LONGEST: usize = 6;
+/// Bytes of the longest escape but its first.
+const ESCAPE: usize = 11;

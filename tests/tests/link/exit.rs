@@ -154,5 +154,5 @@ fn the_end_of_standard_error_is_kept_in_whole_characters() {
     rig.hear(Stderr(b"?"));
     rig.hear(Eof);
     rig.hear(Answer(Group::Gone));
-    rig.expect(r#"ended, end stdin, probe, close, closed Own Code(0) Gone "🎉é!?", over"#);
+    rig.expect(r#"ended, end stdin, probe, close, closed Own Code(0) Gone "…🎉é!?", over"#);
 }

@@ -455,7 +455,7 @@ fn version_of(raw: &Json) -> Option<String> {
         protocol_version: &'a RawValue,
     }
     let Answer { protocol_version } = object(raw.get()).ok()?;
-    Some(shown(protocol_version.get()).to_owned())
+    Some(shown(protocol_version.get()).into_owned())
 }
 
 /// Logins of an agent that can be asked for.

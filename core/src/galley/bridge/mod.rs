@@ -157,7 +157,7 @@ impl Role for Bridge {
             Ok(order) => self.ordered(now, order),
             Err(why) => {
                 self.refuse(now, Category::Bridge, &why, None);
-                self.wire.tell(Event::Unreadable(shown(&why).to_owned()));
+                self.wire.tell(Event::Unreadable(shown(&why).into_owned()));
             }
         }
     }

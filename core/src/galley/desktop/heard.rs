@@ -26,7 +26,7 @@ impl Desktop {
     }
 
     pub(super) fn unreadable(&mut self, why: &str, line: &str) {
-        let unreadable = Unreadable { why: why.to_owned(), start: shown(line).to_owned() };
+        let unreadable = Unreadable { why: why.to_owned(), start: shown(line).into_owned() };
         self.wire.tell(Event::Unreadable(Box::new(unreadable)));
     }
 
@@ -71,7 +71,7 @@ impl Desktop {
             return self.unreadable("ready twice", "");
         }
         if ready.protocol_version != PROTOCOL_VERSION {
-            let version = shown(&ready.protocol_version).to_owned();
+            let version = shown(&ready.protocol_version).into_owned();
             return self.shut_down(now, Cause::Fault(Fault::WrongVersion(version)));
         }
         self.stage = Stage::Ready(ready.clone());
@@ -199,8 +199,8 @@ impl Desktop {
             self.wire.tell(Event::ApprovalOver(approval, Over::Expired));
         }
         if trouble.severity == Severity::Error {
-            let traceback = trouble.traceback.as_deref().map(|text| shown(text).to_owned());
-            let message = shown(&trouble.message).to_owned();
+            let traceback = trouble.traceback.as_deref().map(|text| shown(text).into_owned());
+            let message = shown(&trouble.message).into_owned();
             self.last_error = Some(Box::new(Trouble { traceback, message, ..(*trouble).clone() }));
         }
         self.wire.tell(Event::Warned(trouble));

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::{Prompt, Stand, Transcript};
 use crate::acp::update::{Patch, Usage};
+use crate::excerpt;
 use crate::hub::api::Status;
 use crate::rpc::Json;
 use crate::session::{News, Outcome};
@@ -151,7 +152,7 @@ impl Story {
     /// A turn is over: what it said, or why it said nothing, is the last message.
     pub(super) fn ended(&mut self, how: Outcome, word: Option<&str>, stand: &Stand, spent: Option<&Json>) {
         let answer = self.transcript.answer();
-        let answer = cut(answer.trim(), LAST);
+        let answer = excerpt::start(answer.trim(), LAST).into_owned();
         let fixed = match how {
             Outcome::Refused => Some("the agent refused to continue"),
             Outcome::MaxTokens => Some("the answer reached the model's output limit"),
@@ -166,7 +167,9 @@ impl Story {
             | Outcome::NotSent => None,
         };
         let error = stand.error.as_ref().filter(|_| stand.status == Status::Error);
-        let instead = fixed.map(str::to_owned).or_else(|| error.map(|error| cut(&error.message, LAST)));
+        let instead = fixed
+            .map(str::to_owned)
+            .or_else(|| error.map(|error| excerpt::start(&error.message, LAST).into_owned()));
         if !answer.is_empty() {
             self.last = Some(answer);
         } else if let Some(instead) = instead {
@@ -199,13 +202,8 @@ impl Spent {
 
 /// The first characters of a text, on one line; nothing of one that has none.
 pub(super) fn line(text: &str, most: usize) -> Option<String> {
-    let words: Vec<&str> = text.split_whitespace().take(most).collect();
-    let line: String = words.join(" ").chars().take(most).collect();
+    let line = excerpt::line(text, most);
     (!line.is_empty()).then_some(line)
-}
-
-fn cut(text: &str, most: usize) -> String {
-    text.chars().take(most).collect()
 }
 
 #[cfg(test)]
@@ -225,7 +223,7 @@ mod tests {
     fn the_agents_title_wins_then_the_lists_then_the_first_prompts() {
         let mut story = Story::default();
         story.began(Duration::ZERO, Some(&prompt(&format!(" fix\n the  {}", "x".repeat(100)))));
-        assert_eq!(story.title(), Some(&*format!("fix the {}", "x".repeat(72))));
+        assert_eq!(story.title(), Some(&*format!("fix the {}…", "x".repeat(72))));
         story.began(Duration::ZERO, Some(&prompt("second")));
         assert!(story.title().is_some_and(|title| title.starts_with("fix")));
         story.listed("from the list");

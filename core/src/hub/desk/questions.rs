@@ -2,6 +2,7 @@
 
 use super::{Desk, not_found, reply};
 use crate::control::{Answer, ErrorTag, Failure, Key};
+use crate::excerpt;
 use crate::hub::api::{
     ApprovalAsk, ApprovalBrief, ApprovalRespond, ApprovalsList, ApprovalsWatch, By, Frame, Happening,
     Responded, Who,
@@ -133,7 +134,7 @@ impl Hub {
         }));
         let why = (!it.cwd.is_empty()).then(|| it.cwd.clone());
         let question = Question::Permission { call, options: it.options, why, meta: None };
-        let asker = format!("run · {} · {}", show::line(&program, 80), show::line(&it.cwd, 200));
+        let asker = format!("run · {} · {}", excerpt::line(&program, 80), excerpt::line(&it.cwd, 200));
         let id = self.book.ask_for(now, asker.into(), question);
         self.programs.insert(key, id);
         if let Some(ask) = self.book.ask(id) {
