@@ -176,7 +176,7 @@ fn a_manifest_wins_over_the_registry_but_a_broken_one_shadows_nothing() {
         disk.program("/usr/bin/goose").program("/opt/goose");
         let report = disk.report(&discovery("/usr/bin"));
         assert_eq!(ids(&report), ["goose"]);
-        assert_eq!((report.agents[0].name.as_str(), report.agents[0].origin), (name, origin));
+        assert_eq!((report.agents[0].name.as_str(), report.agents[0].origin.clone()), (name, origin.clone()));
         let overridden = report.skipped.iter().any(|skipped| skipped.why == Skip::Overridden);
         assert_eq!(overridden, origin == Origin::Manifest);
         assert_eq!(report.problems.len(), usize::from(origin == Origin::Registry));
