@@ -93,7 +93,7 @@ fn show(id: &str, format: Format) -> Result<ExitCode, Problem> {
     let shown = Shown {
         id: &agent.id,
         name: &agent.name,
-        origin: Language::English.origin(agent.origin),
+        origin: Language::English.origin(&agent.origin),
         enabled: agent.enabled,
         command: agent.launch.as_ref().map(agentline_core::discovery::Launch::argv),
         env: settings.env_names(&agent.id).collect(),

@@ -80,6 +80,11 @@ impl Found {
 
     /// How that agent is started.
     pub(crate) fn launch<'a>(&self, agent: &'a discovery::Agent) -> Result<&'a Launch, Problem> {
+        if agent.origin.runner().is_some() {
+            let id = &agent.id;
+            return Err(missing(format!("the agent {id} is a Galley runner: only a hub has sessions of it"))
+                .hint(format!("agentline session new --agent {id}")));
+        }
         agent.launch.as_ref().ok_or_else(|| {
             let socket = self.discovery.folders.reverse_socket();
             let id = &agent.id;
@@ -228,6 +233,9 @@ fn trouble(message: &str, hint: Option<&str>) -> Problem {
 
 /// The agents that run without more ado, by id.
 pub(crate) fn installed(report: &Report) -> Vec<String> {
-    let ready = report.agents.iter().filter(|agent| agent.enabled && agent.launch.is_some());
+    let ready = report
+        .agents
+        .iter()
+        .filter(|agent| agent.enabled && agent.launch.is_some() && agent.origin.runner().is_none());
     ready.map(|agent| agent.id.clone()).collect()
 }

@@ -11,4 +11,5 @@ mod hub {
     mod owners;
     mod processes;
     mod rules;
+    mod runners;
 }

@@ -6,9 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use agentline_core::discovery::{Discovery, Environment, Folders, Launch, Origin, Registry, Settings};
+use agentline_core::discovery::{
+    Discovery, Environment, Folders, Launch, Origin, Registry, Runner, Settings,
+};
+use agentline_core::galley::desktop;
 use agentline_core::hub::api::{HubProblem, Variables, Who};
-use agentline_core::hub::{AgentSpec, Caller, Errand, Found};
+use agentline_core::hub::{AgentKind, AgentSpec, Caller, Errand, Found, RunnerStart};
 use agentline_core::subagent::env::{Scrubbed, scrub};
 use agentline_core::{SpawnSpec, Stderr};
 use agentline_os::process::can_enter;
@@ -26,6 +29,7 @@ pub(super) struct Errands {
     /// The settings as they were when they could be read last.
     settings: Settings,
     agents: BTreeMap<String, Launch>,
+    runners: BTreeMap<String, Runner>,
     problem: Option<HubProblem>,
     /// Where agents may be installed, besides the manifests.
     searched: Vec<PathBuf>,
@@ -40,8 +44,8 @@ impl Errands {
     pub(super) fn new(folders: &Folders) -> Self {
         let program = ourselves().unwrap_or_else(|_| "agentline".into());
         let (folders, settings) = (folders.clone(), Settings::default());
-        let (agents, searched, stamp) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { folders, program, settings, agents, problem: None, searched, stamp }
+        let (agents, runners, searched, stamp) = (BTreeMap::new(), BTreeMap::new(), Vec::new(), Vec::new());
+        Self { folders, program, settings, agents, runners, problem: None, searched, stamp }
     }
 
     /// Whether agents that run already may dial in.
@@ -82,7 +86,11 @@ impl Errands {
                 let (agents, problems) = self.discover();
                 Found::Agents(agents, problems)
             }
-            Errand::Launch { agent, env } => Found::Launch(self.launch(&agent, &env).map(Box::new)),
+            Errand::Launch { agent, env, runner } => {
+                let spec = self.launch(&agent, &env);
+                let spec = spec.and_then(|spec| self.for_session(&agent, spec, runner));
+                Found::Launch(spec.map(Box::new))
+            }
             Errand::Enable { agent, on } => {
                 let changed = find::change_settings(&self.folders, |settings| settings.enable(&agent, on));
                 self.read_settings();
@@ -103,20 +111,24 @@ impl Errands {
         self.stamp = self.stamp();
         let mut agents = vec![self.demo()];
         self.agents.clear();
+        self.runners.clear();
         for agent in report.agents {
-            let launch = agent.launch.as_ref().map(|launch| format!("{launch:?}"));
+            let runner = agent.origin.runner().map(|runner| format!(" {runner:?}")).unwrap_or_default();
+            let launch = agent.launch.as_ref().map(|launch| format!("{launch:?}{runner}"));
             agents.push(AgentSpec {
                 id: agent.id.as_str().into(),
                 name: agent.name,
-                origin: match agent.origin {
-                    Origin::Manifest => "manifest".into(),
-                    Origin::Registry => "registry".into(),
+                kind: match agent.origin {
+                    Origin::Manifest | Origin::Registry => AgentKind::Acp,
+                    Origin::Runner(_) => AgentKind::Runner,
                 },
+                origin: Language::English.origin(&agent.origin).into(),
                 enabled: agent.enabled,
                 default: self.is_default(&agent.id),
                 launch,
                 initialize: self.settings.init_timeout(&agent.id),
             });
+            self.runners.extend(agent.origin.runner().map(|runner| (agent.id.clone(), runner.clone())));
             self.agents.extend(agent.launch.map(|launch| (agent.id, launch)));
         }
         let problems = report.problems.iter().map(|problem| HubProblem {
@@ -143,6 +155,7 @@ impl Errands {
             default: self.is_default(DEMO),
             launch: Some("demo-agent".into()),
             initialize: self.settings.init_timeout(DEMO),
+            kind: AgentKind::Acp,
         }
     }
 
@@ -158,6 +171,21 @@ impl Errands {
                     ..HubProblem::default()
                 });
             }
+        }
+    }
+
+    /// The same for one session, where each has a process of its own.
+    fn for_session(
+        &self,
+        id: &str,
+        spec: SpawnSpec,
+        start: Option<RunnerStart>,
+    ) -> Result<SpawnSpec, String> {
+        match (start, self.runners.get(id)) {
+            (Some(start), Some(of)) => Ok(runner(of, spec, start)),
+            (None, None) => Ok(spec),
+            (Some(_), None) => Err(format!("{id} is no runner any more")),
+            (None, Some(_)) => Err(format!("{id} is a runner by now")),
         }
     }
 
@@ -188,6 +216,21 @@ impl Errands {
         env.insert(INSIDE.into(), OsString::from(id).into());
         Ok(SpawnSpec { program, args, cwd, env: env.into_iter().collect(), stderr: Stderr::Pipe })
     }
+}
+
+/// The child to start for one session of a runner, if it is one.
+fn runner(runner: &Runner, spec: SpawnSpec, start: RunnerStart) -> SpawnSpec {
+    let cwd = runner.cwd.clone().unwrap_or_else(|| spec.cwd.clone());
+    let launch = desktop::Launch {
+        ga_path: runner.ga_path.clone().unwrap_or_else(|| cwd.clone()),
+        spawn: SpawnSpec { cwd, ..spec },
+        session: start.session,
+        workspace_root: Some(start.workspace.into()),
+        llm: None,
+        llm_name: runner.llm_name.clone(),
+        core: Some(std::process::id()),
+    };
+    launch.spec()
 }
 
 /// Who a process is, as far as the system tells.

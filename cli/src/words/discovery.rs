@@ -56,7 +56,7 @@ impl Language {
         let agents = report.agents.iter().map(|agent| Line::Agent {
             id: agent.id.clone(),
             name: agent.name.clone(),
-            origin: Self::English.origin(agent.origin),
+            origin: Self::English.origin(&agent.origin),
             enabled: agent.enabled,
             command: agent.launch.as_ref().map(Launch::argv),
             over_cap: agent.over_cap.then_some(true),
@@ -118,14 +118,15 @@ impl Language {
         let command = agent.launch.as_ref().map(|launch| command_line(&launch.argv()));
         let command = command.unwrap_or_else(|| Words::of(self).no_command.to_owned());
         let name = plain(&agent.name).into_owned();
-        [agent.id.clone(), name, self.origin(agent.origin).into(), state.into(), command]
+        [agent.id.clone(), name, self.origin(&agent.origin).into(), state.into(), command]
     }
 
     /// The origin in a word.
-    pub(crate) const fn origin(self, origin: Origin) -> &'static str {
+    pub(crate) const fn origin(self, origin: &Origin) -> &'static str {
         match origin {
             Origin::Manifest => self.pick("manifest", "清单"),
             Origin::Registry => self.pick("registry", "注册表"),
+            Origin::Runner(_) => self.pick("runner", "Galley"),
         }
     }
 
@@ -208,6 +209,9 @@ fn english(reason: &Reason) -> String {
         Reason::ReservedId { id } => {
             format!("id {id} is taken by an agent built into BotBus, choose another")
         }
+        Reason::InvalidRunner(why) => format!("not a valid runner, needs at least command ({why})"),
+        Reason::TakenId { id } => format!("id {id} is taken by another agent, choose another"),
+        Reason::OfRunner { id, why } => format!("runners.{id}: {}", english(why)),
     }
 }
 
@@ -230,6 +234,9 @@ fn chinese(reason: &Reason) -> String {
         Reason::Command { path, .. } => format!("command 指向的文件不存在或不能执行：{}", show(path)),
         Reason::CommandNotFound { command } => format!("找不到命令：{command}"),
         Reason::ReservedId { id } => format!("id {id} 已被 BotBus 内置的 agent 占用，请换一个"),
+        Reason::InvalidRunner(why) => format!("不是有效的 runner（至少要有 command）：{why}"),
+        Reason::TakenId { id } => format!("id {id} 已被另一个 agent 占用，请换一个"),
+        Reason::OfRunner { id, why } => format!("runners.{id}：{}", chinese(why)),
     }
 }
 

@@ -19,6 +19,7 @@ mod hosted;
 mod hub_call;
 mod hub_hosts;
 mod hub_process;
+mod hub_runners;
 mod hub_stories;
 mod hub_terminals;
 mod inputs;

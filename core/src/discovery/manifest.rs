@@ -51,6 +51,20 @@ pub enum Reason {
         /// The command as written.
         command: String,
     },
+    /// What the settings say of a runner makes no sense: why, in words.
+    InvalidRunner(String),
+    /// Another agent has the id of a runner.
+    TakenId {
+        /// The id.
+        id: String,
+    },
+    /// The same of one entry of the settings, which this one is.
+    OfRunner {
+        /// The runner's id, as written.
+        id: String,
+        /// What is wrong with it.
+        why: Box<Self>,
+    },
     /// The id belongs to a built-in agent.
     ReservedId {
         /// The id that is taken.
@@ -117,7 +131,7 @@ impl Manifest {
 impl Reason {
     /// The name that programs know it by: `code` of `agent list --json`. Names are never changed, only added.
     #[must_use]
-    pub const fn code(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Self::Untrusted(_) => "untrusted",
             Self::Unreadable => "unreadable",
@@ -137,6 +151,9 @@ impl Reason {
             } => "command_not_executable",
             Self::CommandNotFound { .. } => "command_not_found",
             Self::ReservedId { .. } => "reserved_id",
+            Self::InvalidRunner(_) => "invalid_runner",
+            Self::TakenId { .. } => "taken_id",
+            Self::OfRunner { why, .. } => why.code(),
         }
     }
 }
@@ -179,7 +196,7 @@ pub(super) fn resolve(
     Ok(Agent { id: wire.id, name, origin: Origin::Manifest, launch, enabled: true, over_cap: false })
 }
 
-fn program(
+pub(super) fn program(
     eyes: &mut Eyes<'_>,
     place: &Place<'_>,
     command: &str,
@@ -209,11 +226,11 @@ struct Wire {
     env: Option<BTreeMap<String, String>>,
 }
 
-fn check_id(id: &str) -> Result<(), Reason> {
+pub(super) fn check_id(id: &str) -> Result<(), Reason> {
     if super::is_id(id) { Ok(()) } else { Err(Reason::BadId) }
 }
 
-fn check_name(name: &str) -> Result<&str, Reason> {
+pub(super) fn check_name(name: &str) -> Result<&str, Reason> {
     Some(name.trim()).filter(|name| !name.is_empty()).ok_or(Reason::EmptyName)
 }
 
@@ -225,6 +242,6 @@ fn check_command(command: &str, folders: &Folders) -> Result<(), Reason> {
     Ok(())
 }
 
-fn check_free(id: &str) -> Result<(), Reason> {
+pub(super) fn check_free(id: &str) -> Result<(), Reason> {
     if RESERVED.contains(&id) { Err(Reason::ReservedId { id: id.into() }) } else { Ok(()) }
 }

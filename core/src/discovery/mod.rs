@@ -48,6 +48,7 @@ mod look;
 mod manifest;
 mod registry;
 mod report;
+mod runner;
 mod search;
 mod settings;
 mod verify;
@@ -59,6 +60,7 @@ pub use look::{File, Look, Names, Snapshot, Unfit};
 pub use manifest::{Manifest, RESERVED, Reason};
 pub use registry::{Entry, NotARegistry, Refusal, Registry, Way};
 pub use report::{Agent, Origin, Problem, Report, Skip, Skipped, Unfound};
+pub use runner::Runner;
 pub use search::{Found, Search};
 pub use settings::{BadName, BadSettings, Host, Settings};
 pub use verify::{Failure, Handshake, Standing, Verification};
@@ -154,6 +156,7 @@ impl Discovery {
         for entry in &self.registry.entries {
             self.find_installed(entry, &mut eyes, &mut report);
         }
+        self.read_runners(&mut eyes, &mut report);
         let refused = self.registry.refused.iter();
         let refused = refused.map(|(id, why)| Skipped { id: id.clone(), why: Skip::Refused(*why) });
         report.skipped.extend(refused);
@@ -200,6 +203,27 @@ impl Discovery {
                 Err(reason) => report.problems.push(Problem { file, reason }),
             }
             skip_files(&id, passed, &mut report.skipped);
+        }
+    }
+
+    fn read_runners(&self, eyes: &mut Eyes<'_>, report: &mut Report) {
+        let searched = report.searched.clone();
+        let place = manifest::Place { folders: &self.folders, search: &searched, limits: &self.limits };
+        for (id, entry) in &self.settings.runners {
+            let mut passed = Vec::new();
+            let taken = report.agents.iter().any(|agent| agent.id == *id);
+            let found = match taken {
+                true => Err(Reason::TakenId { id: id.clone() }),
+                false => runner::resolve(eyes, &place, id, entry, &mut passed),
+            };
+            match found {
+                Ok(agent) => report.agents.push(agent),
+                Err(why) => {
+                    let reason = Reason::OfRunner { id: id.clone(), why: Box::new(why) };
+                    report.problems.push(Problem { file: self.folders.settings(), reason });
+                }
+            }
+            skip_files(id, passed, &mut report.skipped);
         }
     }
 

@@ -10,6 +10,7 @@ use super::launch::Launch;
 use super::look::Unfit;
 use super::manifest::Reason;
 use super::registry::Refusal;
+use super::runner::Runner;
 
 /// The agents of this machine, and what kept others from being among them. The same files give the same
 /// report.
@@ -45,18 +46,32 @@ pub struct Agent {
 }
 
 /// Where an agent comes from.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Origin {
     /// A manifest of the user's.
     Manifest,
     /// An entry of a registry that is installed here.
     Registry,
+    /// An entry of the user's settings: it speaks Galley's runner protocol, and only a hub has sessions of it. All paths
+    /// are absolute, and all of them are there.
+    Runner(Box<Runner>),
 }
 
-/// A manifest that does not count.
+impl Origin {
+    /// What the settings say, if it is a runner.
+    #[must_use]
+    pub const fn runner(&self) -> Option<&Runner> {
+        match self {
+            Self::Runner(runner) => Some(runner),
+            Self::Manifest | Self::Registry => None,
+        }
+    }
+}
+
+/// A manifest, or an entry of the settings, that does not count.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Problem {
-    /// The path of the manifest.
+    /// The path of the manifest, or of the settings.
     pub file: PathBuf,
     /// The first thing that is wrong with it.
     pub reason: Reason,
@@ -123,15 +138,17 @@ impl Report {
         }
     }
 
-    /// The agents that a hub takes: at most `cap`, in order of display name, hidden ones not counted.
+    /// The agents that BotBus takes: at most `cap`, in order of display name, hidden ones not counted.
     pub fn published(&self, cap: usize, is_hidden: impl Fn(&str) -> bool) -> impl Iterator<Item = &Agent> {
-        self.agents.iter().filter(move |agent| !is_hidden(&agent.id)).take(cap)
+        let speaks_acp = |agent: &&Agent| agent.origin.runner().is_none();
+        self.agents.iter().filter(speaks_acp).filter(move |agent| !is_hidden(&agent.id)).take(cap)
     }
 
     /// Sorts the agents and marks those past the cap.
     pub(super) fn arrange(&mut self, cap: usize) {
         self.agents.sort_by(|a, b| natural(&a.name, &b.name).then_with(|| a.id.cmp(&b.id)));
-        for agent in self.agents.iter_mut().skip(cap) {
+        let acp = self.agents.iter_mut().filter(|agent| agent.origin.runner().is_none());
+        for agent in acp.skip(cap) {
             agent.over_cap = true;
         }
     }

@@ -51,7 +51,8 @@ pub(super) fn resolve(
     eyes.trust(&place.folders.settings(), &place.folders.home).map_err(Reason::Untrusted)?;
     manifest::check_id(id)?;
     manifest::check_free(id)?;
-    let runner = Runner::deserialize(entry).map_err(|error| Reason::InvalidRunner(unlike(&error.to_string())))?;
+    let runner =
+        Runner::deserialize(entry).map_err(|error| Reason::InvalidRunner(unlike(&error.to_string())))?;
     let runner = runner.checked(place.folders)?;
     let name = manifest::check_name(runner.name.as_deref().unwrap_or(id))?;
     let name = name.chars().take(place.limits.name).collect();

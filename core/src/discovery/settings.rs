@@ -28,6 +28,10 @@ pub struct Settings {
     /// Other machines, and how each is reached.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, Host>,
+    /// Commands that speak Galley's runner protocol, by id, as they are written: [`Runner`](super::Runner) says what each
+    /// may hold. One that makes no sense is a problem of its own, and the settings count.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub runners: BTreeMap<String, Value>,
     /// Whether a hub takes in agents that run already and dial in. Absent: it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse: Option<bool>,
@@ -126,7 +130,10 @@ impl Settings {
 
     /// The names of the variables that an agent may have.
     pub fn env_names(&self, id: &str) -> impl Iterator<Item = &str> {
-        self.agents.get(id).into_iter().flat_map(|agent| agent.env.iter().map(String::as_str))
+        let runner = self.runners.get(id).and_then(|runner| runner.get("env")?.as_array());
+        let of_runner = runner.into_iter().flatten().filter_map(Value::as_str);
+        let said = self.agents.get(id).into_iter().flat_map(|agent| agent.env.iter().map(String::as_str));
+        said.chain(of_runner)
     }
 
     /// The file of variables that the hub gives an agent, read at each of its starts.

@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use super::api::{Reason, Status, Variables};
 use super::book::{Listing, Sid, SourceId, Stand};
-use super::config::{AgentSpec, Errand, Event};
+use super::config::{AgentKind, AgentSpec, Errand, Event};
 use super::links::is_link;
-use super::lives::Life;
+use super::lives::{Life, Of};
 use super::machine::{Clock, Expects, Hub, Pending, Stage};
 use crate::acp::client;
 use crate::acp::session::Request as Placed;
@@ -109,6 +109,11 @@ impl Agent {
         self.spec.enabled && !self.hidden && self.spec.launch.is_some()
     }
 
+    /// Whether it may know sessions that the hub does not.
+    fn is_listing(&self) -> bool {
+        self.is_usable() && self.spec.kind == AgentKind::Acp
+    }
+
     /// It has spoken, if only by a link.
     pub(super) const fn proven(&mut self) {
         (self.verified, self.hidden) = (true, false);
@@ -147,11 +152,19 @@ impl Hub {
         }
         agent.active = now.mono;
         agent.for_list = false;
+        if agent.spec.kind == AgentKind::Runner {
+            return self.want_runner(now, sid);
+        }
         if let Run::Up(source) = agent.run {
             return self.open_at(now, source, sid);
         }
         agent.wanted.insert(sid);
         self.launch(&id);
+    }
+
+    pub(super) const fn fresh_source(&mut self) -> SourceId {
+        self.lives_given += 1;
+        SourceId(self.lives_given)
     }
 
     /// Starts an agent, unless it runs or is about to.
@@ -163,7 +176,10 @@ impl Hub {
         agent.run = Run::Launching;
         let env = agent.env.clone();
         agent.runs_with = env.clone();
-        self.errand(Errand::Launch { agent: Arc::clone(id), env }, Pending::Launch(Arc::clone(id)));
+        self.errand(
+            Errand::Launch { agent: Arc::clone(id), env, runner: None },
+            Pending::Launch(Arc::clone(id)),
+        );
     }
 
     /// It is known how to start it.
@@ -184,17 +200,18 @@ impl Hub {
                 );
             }
         };
-        let source = SourceId(self.lives_given + 1);
-        self.lives_given += 1;
+        let initialize = agent.spec.initialize;
+        let source = self.fresh_source();
+        let Some(agent) = self.agents.get_mut(id) else { return };
         (agent.run, agent.started) = (Run::Starting(source), now.mono);
         let mut config = client::Config::new(Way::Spawn(spec));
         config.info.clone_from(&self.config.info);
         // Forms and pages are questions like others: whoever looks answers them.
         config.capabilities.elicitation = Elicitation { form: true, url: true };
-        config.timeouts.initialize = Some(agent.spec.initialize.unwrap_or(self.config.timeouts.initialize));
+        config.timeouts.initialize = Some(initialize.unwrap_or(self.config.timeouts.initialize));
         let placed = self.sources.insert(now, source, Source::new(now, SourceConfig::Acp(Box::new(config))));
         debug_assert!(placed.is_ok(), "each number is given once");
-        self.lives.insert(source, Life::new(Arc::clone(id), None));
+        self.lives.insert(source, Life::new(Arc::clone(id), Of::Agent));
         self.out.tell(Event::Started(Arc::clone(id)));
     }
 
@@ -246,7 +263,7 @@ impl Hub {
     /// The agent has it. A model that was asked for is chosen before the first prompt.
     pub(super) fn opened(&mut self, now: Now, source: SourceId, sid: Sid, name: Name, state: SessionState) {
         let Some(life) = self.lives.get_mut(&source) else { return };
-        if life.link.is_some() {
+        if life.of.link().is_some() {
             return self.opened_by_link(now, source, sid, name);
         }
         life.names.insert(name.clone(), sid);
@@ -306,6 +323,9 @@ impl Hub {
         if is_link(source) {
             return self.link_down(now, source);
         }
+        if let Some(sid) = self.runner_of(source) {
+            return self.runner_down(now, source, sid, closed);
+        }
         let Some(id) = self.lives.get(&source).map(|life| Arc::clone(&life.agent)) else { return };
         let (kind, text) = why(closed);
         self.out.tell(Event::Ended(Arc::clone(&id), text.clone()));
@@ -345,8 +365,10 @@ impl Hub {
             }
         }
         self.expects.retain(|_, (of, _)| *of != source);
-        if is_link(source) {
-            return;
+        match life.of {
+            Of::Link(_) => return,
+            Of::Runner(sid) => return self.runner_ended(now, sid),
+            Of::Agent => {}
         }
         let Some(agent) = self.agents.get_mut(&life.agent) else { return };
         if matches!(agent.run, Run::Leaving(of) | Run::Starting(of) | Run::Up(of) if of == source) {
@@ -390,6 +412,7 @@ impl Hub {
             Run::Launching => agent.run = Run::Down,
             Run::Down | Run::Leaving(_) => {}
         }
+        self.end_runners(now, Some(id), stand);
         if stand.reason.is_some() {
             self.give_up(now, id, &broken_off(stand));
         }
@@ -397,6 +420,9 @@ impl Hub {
 
     /// A process goes on with a turn that was given up, and has nothing else to do.
     pub(super) fn replace(&mut self, now: Now, source: SourceId) {
+        if self.runner_of(source).is_some() {
+            return self.runner_stuck(now, source);
+        }
         if let Some(id) = self.lives.get(&source).map(|life| Arc::clone(&life.agent)) {
             self.dismiss(now, &id, &Stand::default());
         }
@@ -521,7 +547,7 @@ impl Hub {
 
     /// The next list, while somebody wants to know.
     pub(super) fn list_later(&mut self, now: Now, id: &Arc<str>) {
-        let Some(agent) = self.agents.get(id).filter(|agent| agent.is_usable()) else { return };
+        let Some(agent) = self.agents.get(id).filter(|agent| agent.is_listing()) else { return };
         if !self.is_looked_at(now) {
             return;
         }
@@ -538,7 +564,9 @@ impl Hub {
     /// The clock of a list.
     pub(super) fn list_due(&mut self, now: Now, id: &Arc<str>) {
         let looked = self.is_looked_at(now);
-        let Some(agent) = self.agents.get_mut(id).filter(|agent| looked && agent.is_usable()) else { return };
+        let Some(agent) = self.agents.get_mut(id).filter(|agent| looked && agent.is_listing()) else {
+            return;
+        };
         let launches = self.config.eager && agent.run == Run::Down && agent.can.is_none_or(|can| can.list);
         match agent.run {
             Run::Up(_) if agent.listed.is_none_or(|at| at + self.config.timeouts.list <= now.mono) => {

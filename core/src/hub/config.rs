@@ -119,7 +119,7 @@ pub struct AgentSpec {
     pub id: Arc<str>,
     /// Its name, for people.
     pub name: String,
-    /// `manifest`, `registry` or `built-in`.
+    /// `manifest`, `registry`, `runner` or `built-in`.
     pub origin: String,
     /// Whether the user left it on.
     pub enabled: bool,
@@ -129,6 +129,29 @@ pub struct AgentSpec {
     pub launch: Option<String>,
     /// For its `initialize`, where that is not as usual.
     pub initialize: Option<Duration>,
+    /// What it speaks, and with that how many processes it has.
+    #[serde(default)]
+    pub kind: AgentKind,
+}
+
+/// What an agent speaks.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentKind {
+    /// ACP: one process for all of its sessions.
+    #[default]
+    Acp,
+    /// Galley's runner protocol: one process for each session.
+    Runner,
+}
+
+/// What a runner is started for.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct RunnerStart {
+    /// The name of its session, which it repeats.
+    pub session: String,
+    /// The project's folder.
+    pub workspace: String,
 }
 
 /// Something that only the outside can find out or do. Each is answered once, by [`Command::Done`].
@@ -146,6 +169,8 @@ pub enum Errand {
         /// Variables that clients named for it. In no log.
         #[serde(skip)]
         env: Variables,
+        /// For which session, if it is a runner.
+        runner: Option<RunnerStart>,
     },
     /// Switch an agent on or off in the settings: [`Found::Enabled`].
     Enable {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::agents::{broken_off, start_failed};
 use super::api::{HubProblem, Reason, Status};
 use super::book::{Home, Session, Sid, SourceId, Stand};
-use super::lives::Life;
+use super::lives::{Life, Of};
 use super::machine::{Expects, Hub, Stage};
 use crate::acp::session::SessionSetup;
 use crate::limits::Graces;
@@ -114,7 +114,7 @@ impl Hub {
         let id: Arc<str> = up.who.as_ref().map_or("", |who| &*who.name).into();
         let wish = match self.may_link(&id) {
             Ok(()) => {
-                self.lives.insert(source, Life::new(Arc::clone(&id), Some(up.can)));
+                self.lives.insert(source, Life::new(Arc::clone(&id), Of::Link(up.can)));
                 if let Some(agent) = self.agents.get_mut(&id) {
                     agent.proven();
                 }
@@ -148,7 +148,7 @@ impl Hub {
             return;
         }
         let (agent, name, can) =
-            (Arc::clone(&life.agent), item.session.clone(), life.link.unwrap_or_default());
+            (Arc::clone(&life.agent), item.session.clone(), life.of.link().unwrap_or_default());
         let sid = self.book.find(&agent, &name).unwrap_or_else(|| {
             self.book.add_named(now, Home { agent, cwd: there.cwd.as_str().into() }, name.clone())
         });
@@ -176,7 +176,7 @@ impl Hub {
 
     /// The link that opens new sessions of an agent: of those that offer it the one that came last.
     pub(super) fn opener(&self, id: &str) -> Option<SourceId> {
-        let offers = |life: &Life| life.link.is_some_and(|can| can.new && can.prompt);
+        let offers = |life: &Life| life.of.link().is_some_and(|can| can.new && can.prompt);
         let mut links = self.lives.iter().rev().filter(|(_, life)| *life.agent == *id && offers(life));
         links.next().map(|(source, _)| *source)
     }
@@ -193,7 +193,7 @@ impl Hub {
     /// The link has opened it, and drives it from here on.
     pub(super) fn opened_by_link(&mut self, now: Now, link: SourceId, sid: Sid, name: Name) {
         let Some(life) = self.lives.get_mut(&link) else { return };
-        let (agent, can) = (Arc::clone(&life.agent), life.link.unwrap_or_default());
+        let (agent, can) = (Arc::clone(&life.agent), life.of.link().unwrap_or_default());
         let other = self.book.find(&agent, &name).filter(|other| *other != sid);
         if other.and_then(|other| self.book.get(other)).is_some_and(Session::is_driven) {
             let text = format!("{agent} says that it opened {name}, which is a session of another program");

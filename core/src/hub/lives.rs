@@ -13,15 +13,43 @@ use crate::session::{Can, Early, Name};
 pub(super) struct Life {
     pub(super) agent: Arc<str>,
     pub(super) names: BTreeMap<Name, Sid>,
-    /// What it offers, if it is a link and no process.
-    pub(super) link: Option<Can>,
+    pub(super) of: Of,
     /// What it said of sessions whose name is not known yet.
     pub(super) early: Early,
 }
 
+/// Whose life it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Of {
+    /// The process of an agent, for all of its sessions.
+    Agent,
+    /// The process of one session.
+    Runner(Sid),
+    /// A link, which offers that.
+    Link(Can),
+}
+
+impl Of {
+    /// What it offers, if it is a link and no process.
+    pub(super) const fn link(self) -> Option<Can> {
+        match self {
+            Self::Link(can) => Some(can),
+            Self::Agent | Self::Runner(_) => None,
+        }
+    }
+
+    /// The session, if it is a runner.
+    pub(super) const fn runner(self) -> Option<Sid> {
+        match self {
+            Self::Runner(sid) => Some(sid),
+            Self::Agent | Self::Link(_) => None,
+        }
+    }
+}
+
 impl Life {
-    pub(super) fn new(agent: Arc<str>, link: Option<Can>) -> Self {
-        Self { agent, names: BTreeMap::new(), link, early: Early::default() }
+    pub(super) fn new(agent: Arc<str>, of: Of) -> Self {
+        Self { agent, names: BTreeMap::new(), of, early: Early::default() }
     }
 }
 

@@ -9,6 +9,7 @@ use super::book::{ApprovalId, Book, Do, Sid, SourceId, Stand, Taken};
 use super::config::{Command, Config, Errand, Event, Found, Stored};
 use super::links::{Links, is_link};
 use super::lives::Life;
+use super::runners::Runner;
 use super::shelf::{Shelf, take_up};
 use super::show;
 use super::watch::Watch;
@@ -30,6 +31,8 @@ pub struct Hub {
     pub(super) control: Nest<(), Server>,
     pub(super) book: Book,
     pub(super) agents: BTreeMap<Arc<str>, Agent>,
+    /// The processes of runners, by the session that each has.
+    pub(super) runners: BTreeMap<Sid, Runner>,
     /// The lives of agents' processes, and what they call their sessions.
     pub(super) lives: BTreeMap<SourceId, Life>,
     pub(super) lives_given: u32,
@@ -97,6 +100,7 @@ pub(super) enum Pending {
     /// Whether the folder of a new session exists.
     Folder(Key, Box<(super::api::SessionNew, Who)>),
     Launch(Arc<str>),
+    Runner(Sid),
     Discover(Key),
     Enable(Key, String, bool),
 }
@@ -136,6 +140,8 @@ pub(super) enum Clock {
     /// A wait is over.
     Wait(Key),
     Idle(Arc<str>),
+    /// A runner goes on with a run that was given up.
+    Stuck(SourceId),
     List(Arc<str>),
     Store,
 }
@@ -157,6 +163,7 @@ impl Machine for Hub {
             control: Nest::of((), Server::new(now, config.control.clone())),
             book: Book::new(counters),
             agents: agents.collect(),
+            runners: BTreeMap::new(),
             lives: BTreeMap::new(),
             lives_given: 0,
             opening: BTreeMap::new(),
@@ -256,6 +263,7 @@ impl Machine for Hub {
                 Clock::Start(..) => "answer a slow start",
                 Clock::Wait(_) => "end a wait",
                 Clock::Idle(_) => "close an idle agent",
+                Clock::Stuck(_) => "end a stuck runner",
                 Clock::List(_) => "list sessions",
                 Clock::Store => "store again",
             };
@@ -318,7 +326,11 @@ impl Hub {
     ) -> Result<(), Refused> {
         self.tags += 1;
         let tag = Tag(self.tags);
+        let leaves = matches!(wish, Wish::Close { .. } | Wish::Leave);
         self.say(now, source, tag, wish)?;
+        if leaves {
+            self.runner_leaves(source);
+        }
         if !matches!(expects, Expects::Nothing) {
             self.expects.insert(tag, (source, expects));
         }
@@ -329,6 +341,7 @@ impl Hub {
     fn found(&mut self, now: Now, pending: Pending, found: Found) {
         match (pending, found) {
             (Pending::Launch(id), Found::Launch(spec)) => self.launched(now, &id, spec),
+            (Pending::Runner(sid), Found::Launch(spec)) => self.runner_launched(now, sid, spec),
             (Pending::Who(key, call), Found::Who(caller)) => self.known(now, key, *call, &caller),
             (Pending::Folder(key, new), Found::Folder(exists)) => self.folder(now, key, *new, exists),
             (Pending::Discover(key), Found::Agents(specs, problems)) => {
@@ -339,7 +352,8 @@ impl Hub {
                 self.enabled(now, key, &id, on, changed);
             }
             // An answer to another question: as if nothing had been found.
-            (Pending::Launch(id), _) => self.launched(now, &id, Err("it was not found out how".to_owned())),
+            (Pending::Launch(id), _) => self.launched(now, &id, Err(NOT_FOUND.to_owned())),
+            (Pending::Runner(sid), _) => self.runner_launched(now, sid, Err(NOT_FOUND.to_owned())),
             (Pending::Who(key, _) | Pending::Folder(key, _) | Pending::Discover(key), _)
             | (Pending::Enable(key, ..), _) => {
                 self.fail(now, key, Failure::new(ErrorTag::Internal, "it could not be found out"));
@@ -420,6 +434,7 @@ impl Hub {
         for id in self.agents.keys().cloned().collect::<Vec<_>>() {
             self.dismiss(now, &id, &stand);
         }
+        self.end_runners(now, None, &stand);
         self.stop_links(now, &stand);
         self.perform_all(now);
         // Refused when it is leaving by itself.
@@ -455,7 +470,10 @@ impl Hub {
 
     fn told(&mut self, now: Now, source: SourceId, told: Told) {
         match told {
-            Told::Up(up) => self.up(now, source, &up),
+            Told::Up(up) => match self.runner_of(source) {
+                Some(sid) => self.runner_up(now, source, sid, &up),
+                None => self.up(now, source, &up),
+            },
             Told::Hello(up) => self.hello(now, source, &up),
             Told::News(item) => self.item(now, source, &item),
             Told::Done(tag, done) => self.done(now, source, tag, *done),
@@ -537,6 +555,7 @@ impl Hub {
             Clock::Start(sid, key) => self.slow_start(now, sid, key),
             Clock::Wait(key) => self.wait_over(now, key),
             Clock::Idle(id) => self.idle(now, &id),
+            Clock::Stuck(source) => self.still_stuck(now, source),
             Clock::List(id) => self.list_due(now, &id),
             Clock::Store => {
                 self.problems.remove(NOT_STORED);
@@ -583,6 +602,8 @@ impl Hub {
     }
 }
 
+/// Why something is not started where nobody said how.
+const NOT_FOUND: &str = "it was not found out how";
 /// The problem of a disk that takes nothing.
 const NOT_STORED: &str = "not_stored";
 /// Problems that are kept.

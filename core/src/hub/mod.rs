@@ -43,6 +43,14 @@
 //! turn is over as `link_lost`, and what waits is held; the agent's process may go on with the session then. A link that
 //! offers it is asked for new sessions of its agent, the one that came last of several.
 //!
+//! # Galley runners
+//!
+//! An agent of the kind [`AgentKind::Runner`] speaks [Galley's runner protocol](crate::galley): each session has a process of
+//! its own, which goes by the same commands, frames, questions and ends as any other. A question in words is answered by the
+//! next prompt. The memory of a session is in its process, so idle ones stay, at most 20; of more the one that had nothing to
+//! do for longest leaves. When a process goes, so do the streams of its session, as `subprocess_exited`. A run that was
+//! cancelled and is not confirmed within 5 s is over for readers; its runner has 30 s more before it is replaced.
+//!
 //! # What survives
 //!
 //! Before anything of a step is said it is on disk: the numbers that may have been given, one small file for each session,
@@ -90,6 +98,7 @@
 //! | `initialize` of an agent | 10 s, settable per agent | the start failed |
 //! | an answer of `session.new`, `send` or `load` | 100 s | the session as it is, `slow_start` |
 //! | an idle agent | 10 min | it is closed; the next prompt starts it |
+//! | processes of runners | 20 | the one idle longest is closed |
 //! | a list of sessions | 5 pages; every 60 s while somebody looks | nothing is forgotten by it |
 //! | sessions in lists | active within 7 days | with `all` |
 //! | messages of a session | 500, 4 MiB | the oldest go; those of 100 sessions an agent are kept |
@@ -100,7 +109,7 @@
 //!
 //! # Not supported, and why
 //!
-//! * Galley runners and sessions of other terminals: the book has their rules, the hub does not take them in yet.
+//! * Sessions of other terminals: the book has their rules, the hub does not take them in yet.
 //! * Starting an agent again by itself: a crash is shown, and `session.retry` is a person's.
 //! * Files and terminals of the client for agents: agents have their own.
 
@@ -113,6 +122,7 @@ mod frames;
 mod links;
 mod lives;
 mod machine;
+mod runners;
 mod shelf;
 mod show;
 mod tell;
@@ -120,6 +130,7 @@ mod variables;
 mod watch;
 
 pub use self::config::{
-    AgentSpec, Caller, Command, Config, Errand, Event, Found, Notice, NoticeKind, Stored, Timeouts,
+    AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Notice, NoticeKind, RunnerStart,
+    Stored, Timeouts,
 };
 pub use self::machine::Hub;

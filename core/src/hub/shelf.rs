@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::api::{HubProblem, SessionBrief, SessionsList};
 use super::book::{Book, Counters, Kept, Prompt, Record, Sid};
-use super::config::Stored;
+use super::config::{AgentKind, Stored};
 use super::desk::looks::{is_listed, newest_first};
 use super::show;
 use crate::machine::{Change, Ids, Now, Outputs, Store, StoreId};
@@ -190,7 +190,11 @@ impl Stored {
         let sids = newest_first(&book).into_iter().filter(|sid| is_listed(&book, now, *sid, wanted));
         let row = |sid: Sid| {
             let session = book.get(sid)?;
-            Some(show::session(sid, session, now.unix, now.unix, &session.home.agent, false))
+            let is_runner = session.can.is_some_and(|can| can.rules);
+            let kind = if is_runner { AgentKind::Runner } else { AgentKind::Acp };
+            let channel = show::channel(kind);
+            let of = show::Agent { label: &session.home.agent, usable: false, channel };
+            Some(show::session(sid, session, now.unix, now.unix, of))
         };
         sids.filter_map(row).take(wanted.limit.unwrap_or(usize::MAX)).collect()
     }

@@ -6,6 +6,7 @@ use super::api::{
     ApprovalBrief, Class, MessageBrief, Policy, QueueView, Resolved, Role, SessionBrief, UsageBrief, Waiting,
 };
 use super::book::{Ask, Entry, Session, Sid, Spent};
+use super::config::AgentKind;
 use crate::acp::update::ToolCallUpdate;
 use crate::excerpt::line;
 use crate::session::{Can, Question};
@@ -35,15 +36,34 @@ pub(super) fn can(can: Can) -> Vec<String> {
     all.into_iter().filter(|(_, can)| *can).map(|(word, _)| word.to_owned()).collect()
 }
 
-/// A session as a row. `label`: its agent's name; `usable`: whether that agent can be started.
+/// What a row says of a session's agent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Agent<'a> {
+    /// Its name.
+    pub(super) label: &'a str,
+    /// Whether it can be started.
+    pub(super) usable: bool,
+    /// What it speaks.
+    pub(super) channel: &'static str,
+}
+
+/// What an agent of that kind speaks, in a word.
+pub(super) const fn channel(kind: AgentKind) -> &'static str {
+    match kind {
+        AgentKind::Acp => "acp",
+        AgentKind::Runner => "galley",
+    }
+}
+
+/// A session as a row.
 pub(super) fn session(
     sid: Sid,
     session: &Session,
     now: Duration,
     since: Duration,
-    label: &str,
-    usable: bool,
+    of: Agent<'_>,
 ) -> SessionBrief {
+    let Agent { label, usable, channel } = of;
     let (status, status_reason) = session.status_at(now);
     let last_error = session.stand().error.clone().filter(|_| session.running().is_none());
     let title = session.story.title().map(str::to_owned);
@@ -66,7 +86,7 @@ pub(super) fn session(
         last_error,
         name: session.label.clone(),
         agent: session.home.agent.to_string(),
-        channel: "acp".to_owned(),
+        channel: channel.to_owned(),
         cwd: session.home.cwd.to_string(),
         agent_session_id: session.name.as_ref().map(ToString::to_string),
         peer_id: None,

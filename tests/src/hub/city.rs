@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use agentline_core::control::server;
 use agentline_core::hub::api::{Reason, Status, Who};
-use agentline_core::hub::{AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub, Stored};
+use agentline_core::hub::{AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub, Stored};
 use agentline_core::{Address, Machine, SpawnSpec, Stderr};
 
 use self::agents::Minds;
@@ -252,6 +252,7 @@ fn spec(number: usize) -> AgentSpec {
         default: false,
         launch: Some(id.clone()),
         initialize: None,
+        kind: AgentKind::Acp,
         id: id.into(),
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use agentline_core::control::server;
 use agentline_core::hub::api::{Reason, Status};
 use agentline_core::hub::book::Session;
-use agentline_core::hub::{AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub};
+use agentline_core::hub::{AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub};
 use agentline_core::{Address, Heard, LinkId, Peer, SpawnSpec};
 use serde_json::json;
 
@@ -304,5 +304,6 @@ fn spec(id: &str, enabled: bool) -> AgentSpec {
         default: false,
         launch: Some(id.to_owned()),
         initialize: None,
+        kind: AgentKind::Acp,
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agentline_core::control::server;
 use agentline_core::hub::api::{Call, Who};
-use agentline_core::hub::{AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub, Stored};
+use agentline_core::hub::{AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub, Stored};
 use agentline_core::{Address, Exit, Group, Heard, Input, LinkId, OpenError, Peer, SpawnSpec, Tag};
 
 use crate::desk::Desk;
@@ -284,5 +284,6 @@ fn spec(id: &str, origin: &str) -> AgentSpec {
         default: false,
         launch: Some(id.to_owned()),
         initialize: None,
+        kind: AgentKind::Acp,
     }
 }

@@ -3,6 +3,7 @@
 mod disk;
 mod manifests;
 mod registries;
+mod runners;
 mod verification;
 
 use agentline_core::discovery::{Discovery, Registry, Report, Settings};

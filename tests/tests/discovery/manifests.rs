@@ -61,7 +61,10 @@ fn a_manifest_gives_its_agent() {
     let report = report(&disk);
     assert!(report.problems.is_empty());
     let agent = report.find("my-agent").unwrap();
-    assert_eq!((agent.name.as_str(), agent.origin.clone(), agent.enabled), ("My Agent", Origin::Manifest, true));
+    assert_eq!(
+        (agent.name.as_str(), agent.origin.clone(), agent.enabled),
+        ("My Agent", Origin::Manifest, true)
+    );
     let launch = agent.launch.clone().unwrap();
     assert_eq!(launch.argv(), ["/opt/My Agents/a b", "--x=1 2", "", "'"]);
     let spec = launch.spawn(

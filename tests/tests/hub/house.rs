@@ -10,7 +10,7 @@ use std::thread;
 
 use agentline_core::control::{Failure, server};
 use agentline_core::hub::api::{Frame, HubStop, Method};
-use agentline_core::hub::{AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub, Stored};
+use agentline_core::hub::{AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub, Stored};
 use agentline_core::{Address, SpawnSpec, Stderr};
 use agentline_tests::program::agentline;
 use agentline_tests::runtimes::Runtime;
@@ -52,6 +52,7 @@ fn demo(id: &str) -> AgentSpec {
         default: false,
         launch: Some(id.into()),
         initialize: None,
+        kind: AgentKind::Acp,
     }
 }
 

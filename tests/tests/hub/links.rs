@@ -7,7 +7,7 @@ use agentline_core::acp::update::ToolCallUpdate;
 use agentline_core::acp::{OptionKind, PermissionOption, PermissionOutcome, StopReason};
 use agentline_core::control::{Client, Request, client, server};
 use agentline_core::hub::api::{Reason, Status};
-use agentline_core::hub::{AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub};
+use agentline_core::hub::{AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub};
 use agentline_core::reverse::Capabilities;
 use agentline_core::reverse::agent::{self, Agent, Fault};
 use agentline_core::{Address, Cause, Machine, Tag};
@@ -36,6 +36,7 @@ fn spec(id: &str, enabled: bool) -> AgentSpec {
         default: false,
         launch: None,
         initialize: None,
+        kind: AgentKind::Acp,
     }
 }
 

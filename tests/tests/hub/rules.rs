@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use agentline_core::control::server;
-use agentline_core::hub::{AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub, Stored};
+use agentline_core::hub::{AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub, Stored};
 use agentline_core::{Address, Exit, Group, Heard, Input, LinkId, Peer, SpawnSpec};
 use agentline_tests::desk::Desk;
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ impl Room {
             let Event::Errand(tag, errand) = event else { continue };
             let found = match errand {
                 Errand::Folder(_) => Found::Folder(true),
-                Errand::Launch { agent, env } => {
+                Errand::Launch { agent, env, .. } => {
                     self.env.insert(agent.to_string(), env.0.keys().cloned().collect());
                     let spec = SpawnSpec { program: (*agent).into(), ..SpawnSpec::default() };
                     Found::Launch(Ok(Box::new(spec)))
@@ -135,6 +135,7 @@ fn spec(id: &str) -> AgentSpec {
         default: false,
         launch: Some(id.to_owned()),
         initialize: None,
+        kind: AgentKind::Acp,
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::is_false;
+use crate::hub::config::AgentKind;
 
 /// Whether anybody is there.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
@@ -127,9 +128,12 @@ pub struct AgentBrief {
     pub id: String,
     /// Its name, for people.
     pub name: String,
-    /// `manifest`, `registry` or `built-in`.
+    /// `manifest`, `registry`, `runner` or `built-in`.
     #[serde(default)]
     pub origin: String,
+    /// What it speaks: `acp`, or `runner` for Galley's runner protocol.
+    #[serde(default)]
+    pub kind: AgentKind,
     /// Whether the user left it on.
     #[serde(default)]
     pub enabled: bool,

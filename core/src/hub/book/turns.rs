@@ -300,6 +300,8 @@ impl Book {
         } else if session.stuck.is_some_and(|stuck| stuck.source == source && is(stuck.turn)) {
             let due = session.stuck.take().and_then(|stuck| stuck.due);
             due.map(|at| self.clocks.remove(&(at, sid)));
+            // It came to its end after all.
+            self.leaving.remove(&source);
         }
         self.replace(source);
     }

@@ -193,7 +193,9 @@ impl Hub {
         let agent = self.agents.get(&session.home.agent);
         let label = agent.map_or(&*session.home.agent, |agent| &agent.spec.name);
         let usable = agent.is_some_and(super::agents::Agent::is_usable);
-        show::session(sid, session, now.unix, self.started.unix, label, usable)
+        let channel = show::channel(agent.map(|agent| agent.spec.kind).unwrap_or_default());
+        let of = show::Agent { label, usable, channel };
+        show::session(sid, session, now.unix, self.started.unix, of)
     }
 
     /// Why the book does nothing, for people.
@@ -227,7 +229,7 @@ impl Hub {
             sessions: self.book.sessions().count(),
             running: self.running(),
             questions: self.book.open_asks().count(),
-            agents: self.agents.values().filter(up).count(),
+            agents: self.agents.values().filter(up).count() + self.runners.len(),
             clients: self.clients(),
             reverse: self.reverse(),
             problems: self.problems.values().cloned().collect(),
@@ -268,8 +270,9 @@ impl Hub {
             id: agent.spec.id.to_string(),
             name: agent.spec.name.clone(),
             origin: agent.spec.origin.clone(),
+            kind: agent.spec.kind,
             enabled: agent.spec.enabled,
-            running: agent.source().is_some(),
+            running: agent.source().is_some() || self.runners(&agent.spec.id) > 0,
             hidden: agent.hidden,
             error: agent.error.clone(),
             can: agent.can.map(show::can).unwrap_or_default(),

@@ -14,7 +14,7 @@ use crate::hub::api::{
     SessionStop, Shown, Started, Status, Who,
 };
 use crate::hub::book::{Home, Prompt, Sid, SourceId, Taken};
-use crate::hub::config::Errand;
+use crate::hub::config::{AgentKind, Errand};
 use crate::hub::machine::{Clock, Expects, Hub, Pending, Start, Wants};
 use crate::hub::show;
 use crate::machine::Now;
@@ -85,7 +85,8 @@ impl Hub {
             return self.wait_for(now, sid, key, Wants::Prompt(None), later);
         }
         let by = origin(new.supervisor, new.reason, who);
-        let prompt = prompt(now, new.task.unwrap_or_default(), new.images, by);
+        let images = images(new.images, self.is_runner(agent));
+        let prompt = prompt(now, new.task.unwrap_or_default(), images, by);
         match self.book.prompt(now, sid, prompt) {
             Ok(taken) => self.wait_for(now, sid, key, Wants::Prompt(Some(taken)), later),
             Err(no) => {
@@ -132,7 +133,16 @@ impl Hub {
         if !images.is_empty() && can.is_some_and(|can| !can.images) {
             return Err(Failure::invalid_args(format!("{agent} takes no images")));
         }
+        if self.is_runner(agent) && images.iter().any(|image| image.path.is_none()) {
+            let text =
+                format!("{agent} takes images as files of this machine, and this one has no path here");
+            return Err(Failure::invalid_args(text));
+        }
         Ok(())
+    }
+
+    fn is_runner(&self, agent: &str) -> bool {
+        self.agents.get(agent).is_some_and(|agent| agent.spec.kind == AgentKind::Runner)
     }
 
     fn check_name(&self, name: &str, of: Option<Sid>) -> Result<(), Failure> {
@@ -172,7 +182,8 @@ impl Hub {
         let later = self.equip(now, &agent, send.env)?;
         self.touch(now, &agent);
         let by = origin(send.supervisor, send.reason, who.clone());
-        let prompt = prompt(now, send.content, send.images, by);
+        let images = images(send.images, self.is_runner(&agent));
+        let prompt = prompt(now, send.content, images, by);
         let taken = self.book.prompt(now, sid, prompt).map_err(|no| self.no(sid, no))?;
         self.taken(now, sid, key, Some(taken), later)
     }
@@ -206,6 +217,10 @@ impl Hub {
             None => self.sid(&load.session_id)?,
             Some(agent) => {
                 let agent = self.agent_for(Some(agent))?;
+                if self.is_runner(&agent) {
+                    let text = format!("{agent} keeps no sessions: name one of the hub's, without --agent");
+                    return Err(Failure::invalid_args(text));
+                }
                 let name: SessionId = (*load.session_id).into();
                 if load.session_id.is_empty() || load.session_id.len() > 1024 {
                     return Err(Failure::invalid_args("that is no id of a session"));
@@ -454,10 +469,16 @@ fn origin(supervisor: Option<String>, reason: Option<String>, who: Who) -> Origi
     Origin { via, supervisor, reason, who: (who != Who::default()).then_some(who) }
 }
 
-fn prompt(now: Now, text: String, images: Vec<Image>, by: Origin) -> Prompt {
+/// An ACP agent gets the bytes, and nothing of where they are; a runner gets the file.
+fn images(images: Vec<Image>, as_files: bool) -> Vec<ContentBlock> {
+    let image = |Image { mime_type, data, path }| {
+        let (data, uri) = if as_files { (String::new(), path) } else { (data, None) };
+        ContentBlock::Image(ImageContent { data, mime_type, uri, annotations: None, meta: None })
+    };
+    images.into_iter().map(image).collect()
+}
+
+fn prompt(now: Now, text: String, images: Vec<ContentBlock>, by: Origin) -> Prompt {
     let text = Some(text).filter(|text| !text.trim().is_empty()).map(ContentBlock::text);
-    let images = images.into_iter().map(|Image { mime_type, data, .. }| {
-        ContentBlock::Image(ImageContent { data, mime_type, uri: None, annotations: None, meta: None })
-    });
     Prompt { words: text.into_iter().chain(images).collect(), by: Some(by), at: now.unix }
 }

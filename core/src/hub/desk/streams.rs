@@ -102,7 +102,7 @@ impl Hub {
     }
 
     /// Nothing more will happen in that session for those who follow it alone.
-    pub(super) fn end_streams(&mut self, now: Now, sid: Sid, why: &str) {
+    pub(in super::super) fn end_streams(&mut self, now: Now, sid: Sid, why: &str) {
         self.perform_all(now);
         self.end_watches(now, sid, why);
     }
