@@ -49,9 +49,9 @@ fn one_that_makes_no_sense_is_named_and_the_others_count() {
         assert_eq!(named, id);
         *why
     };
-    let invalid = |entry: &str| match of("bad", entry) {
-        Reason::InvalidRunner(why) => why,
-        other => panic!("{other:?}"),
+    let invalid = |entry: &str| {
+        let Reason::InvalidRunner(why) = of("bad", entry) else { panic!("invalid: {entry}") };
+        why
     };
     assert_eq!(invalid("{}"), "missing field `command`");
     assert!(invalid(r#"{"command":"/bin/x","arg":[]}"#).starts_with("unknown field `arg`"));
