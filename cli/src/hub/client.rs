@@ -12,6 +12,7 @@ use agentline_core::discovery::Folders;
 use agentline_core::hub::api::{Frame, HubHealth, Method};
 use agentline_core::rpc::Json;
 use agentline_core::{Address, Cause, Closed, Exit, Open, OpenError, Refused, SpawnSpec, Stderr, Tag};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::place::{self, Serving, unreachable};
@@ -514,15 +515,29 @@ fn refused(failure: &Failure, route: &Route) -> Problem {
         | ErrorTag::SpawnIo
         | ErrorTag::PipeUnavailable => (Phase::Spawn, Kind::Exited),
     };
-    let session = failure.member("sessionId").map(|id| route.handle(&id));
-    let problem = Problem::new(phase, kind, plain(&failure.message)).code(failure.tag.exit_code());
-    match (&failure.tag, session) {
-        (ErrorTag::UnknownCommand, _) => problem.hint("agentline hub restart: the hub is another version"),
-        (ErrorTag::NeedsLogin | ErrorTag::RunnerError, Some(id)) => {
-            problem.hint(format!("agentline session retry {id}"))
+    let beside = failure.beside.as_ref().and_then(|beside| serde_json::from_str(beside.get()).ok());
+    let Beside { session_id, retryable } = beside.unwrap_or_default();
+    let mut problem = Problem::new(phase, kind, plain(&failure.message)).code(failure.tag.exit_code());
+    problem.retryable = retryable.unwrap_or(problem.retryable);
+    match session_id {
+        _ if failure.tag == ErrorTag::UnknownCommand => {
+            problem.hint("agentline hub restart: the hub is another version")
         }
-        _ => problem,
+        Some(id) if retryable == Some(true) => {
+            problem.hint(format!("agentline session retry {}", route.handle(&id)))
+        }
+        Some(_) | None => problem,
     }
+}
+
+/// What a hub says of a failure beside its kind.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Beside {
+    /// The session that it is about.
+    session_id: Option<String>,
+    /// Whether the same could go through later, as `session retry` asks for it.
+    retryable: Option<bool>,
 }
 
 /// A client of another machine's hub: of the command that leads there.

@@ -151,8 +151,10 @@ impl Desk<'_> {
             WaitedFor::WaitingApproval => Some("agentline approval list --watch".to_owned()),
             WaitedFor::Held => Some(format!("agentline session queue {id} --go")),
             WaitedFor::Timeout => Some(format!("agentline session cancel {id}")),
-            WaitedFor::Error | WaitedFor::Cancelled => Some(format!("agentline session retry {id}")),
-            WaitedFor::Completed | WaitedFor::Idle => None,
+            WaitedFor::Error | WaitedFor::Cancelled if session.retryable => {
+                Some(format!("agentline session retry {id}"))
+            }
+            WaitedFor::Error | WaitedFor::Cancelled | WaitedFor::Completed | WaitedFor::Idle => None,
         };
         let why = match reason {
             WaitedFor::Timeout => format!("{who}: it takes longer than --timeout, and goes on"),
@@ -168,13 +170,13 @@ impl Desk<'_> {
                 Some(_) | None => format!("{who} is {}", said::stands(session.status, session.status_reason)),
             },
         };
-        let Some(hint) = hint else {
+        if let WaitedFor::Completed | WaitedFor::Idle = reason {
             if !self.global.quiet {
                 self.notes.line(&format!("{} {why}", In(self.notes.paint().dim, "◦")));
             }
             return Ok(ExitCode::from(code));
-        };
-        Err(Problem::new(Phase::Session, Kind::Rpc, why).hint(hint).code(code))
+        }
+        Err(Problem { hint, ..Problem::new(Phase::Session, Kind::Rpc, why).code(code) })
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use agentline_core::acp::Notice;
-use agentline_core::acp::session::{AuthMethod, Unsettable};
+use agentline_core::acp::session::{AuthMethod, Unsettable, one_of};
 use agentline_core::conversation::Overspent;
 use agentline_core::problem::passing::Passing;
 use agentline_core::problem::{Clock, Failed, Foreign, Millionths, Phase, RootCause};
@@ -270,16 +270,6 @@ fn start_otherwise(error: OpenError, about: Subject<'_>) -> Option<String> {
     };
     Some(hint)
 }
-
-/// A choice in words.
-fn one_of(values: &[String]) -> String {
-    let (shown, more) = values.split_at(values.len().min(SHOWN));
-    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-    format!("one of {}{more}", shown.join(", "))
-}
-
-/// Values that are listed in a hint: some agents have hundreds of models.
-const SHOWN: usize = 20;
 
 /// The command that logs in, and the agent's own methods, as far as it says.
 fn how_to_log_in(logins: &[AuthMethod], about: Subject<'_>) -> String {

@@ -3,10 +3,12 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::hub_process::Home;
-use crate::rig::{AGENTLINE, Leash, done, text};
+use crate::hub_stories::Desk;
+use crate::rig::{AGENTLINE, Leash, Running, done, text};
 
 /// Two homes: from one of them the other is `box`.
 struct Two {
@@ -159,4 +161,63 @@ fn a_pipe_says_who_is_there_and_passes_on_what_the_hub_still_says() {
     said.read_line(&mut String::new()).expect("a greeting");
     drop(said);
     assert_eq!(pipe.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn another_machine_is_checked_before_a_hub_runs_there() {
+    let (here, there) = (Desk::new(), Desk::new());
+    let home = format!("HOME={}", text(&there.home.bench.path("home")));
+    let pipe = ["env", "-i", &home, "PATH=/usr/bin:/bin", AGENTLINE, "hub", "pipe"];
+    assert_eq!(here.run(&[&["host", "add", "devbox", "--"], &pipe[..]].concat()).code, Some(0));
+    let checked = here.run(&["host", "check", "devbox"]);
+    let version = env!("CARGO_PKG_VERSION");
+    let said = format!("✓ devbox: agentline {version}, hub not running, one, two (");
+    assert!(checked.code == Some(0) && checked.out.starts_with(&said), "{checked:?}");
+    assert_eq!(there.home.serving(), None, "nobody is started by a look");
+    assert_eq!(here.run(&["host", "add", "nas", "--", "sleep", "1000"]).code, Some(0));
+    let own = here.session("one", "hello");
+    let listed = here.run(&["session", "list", "--host", "all", "--host-timeout", "100ms"]);
+    assert!(listed.code == Some(0) && listed.err.contains("! nas: no answer in 0.1 s"), "{listed:?}");
+    assert!(listed.out.starts_with(&own), "{listed:?}");
+}
+
+#[test]
+fn one_machine_that_is_off_does_not_end_what_is_seen_of_the_others() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&["host", "add", "nas", "--", "/bin/sh", "-c", "exit 255"]).code, Some(0));
+    let id = desk.session("one", "ask");
+    let listed = desk.run(&["session", "list", "--host", "all"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert!(listed.err.contains("! nas cannot be reached"), "{listed:?}");
+    let mut board = desk.in_terminal(&["approval", "list", "--watch", "--host", "all"], 80);
+    board.until("! nas cannot be reached; it is tried again");
+    board.presses("y", "✓ allowed once");
+    board.types("q");
+    assert_eq!(board.end().0.code(), Some(0));
+    let mut watch = Running::new(&mut desk.command(&["session", "watch", "--host", "all"]));
+    watch.until_said("! nas cannot be reached; it is tried again");
+    // It runs until it was seen, however late the watch begins.
+    let next = desk.session("two", "slow 1000");
+    watch.until_said("slow 1000");
+    assert_eq!(desk.run(&["session", "cancel", &next]).code, Some(0));
+    watch.until_said("cancelled");
+    watch.signal(Signal::INT);
+    assert_eq!(watch.end().0.code(), Some(130));
+    assert_eq!(desk.wait(&id), Some(0));
+}
+
+#[test]
+fn a_machine_that_comes_back_is_watched_again() {
+    let (here, there) = (Desk::new(), Desk::new());
+    let home = format!("HOME={}", text(&there.home.bench.path("home")));
+    let pipe = ["env", "-i", &home, "PATH=/usr/bin:/bin", AGENTLINE, "hub", "pipe", "--start"];
+    assert_eq!(here.run(&[&["host", "add", "box", "--"], &pipe[..]].concat()).code, Some(0));
+    let id = there.session("one", "slow 1000");
+    let mut watch = Running::new(&mut here.command(&["session", "watch", &format!("{id}@box")]));
+    watch.until_said("› slow 1000");
+    there.home.kill();
+    watch.until_said("! box is gone: its hub has ended; it is tried again");
+    watch.until_said("the hub died meanwhile");
+    watch.signal(Signal::TERM);
+    assert_eq!(watch.end().0.code(), Some(143));
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::hub_process::Home;
 use crate::rig::{AGENTLINE, Done, Running, done, text};
+use crate::terminal::Terminal;
 
 /// A home with two agents in it.
 pub(crate) struct Desk {
@@ -50,6 +51,27 @@ impl Desk {
     pub(crate) fn row(&self, id: &str) -> Value {
         let rows = self.run(&["session", "list", "-a", "--json"]).objects();
         rows.into_iter().find(|row| row["id"] == id).unwrap_or_else(|| panic!("no {id}"))
+    }
+
+    /// An agent that follows a script.
+    pub(crate) fn scripted(&self, id: &str, steps: &Value) {
+        let script = self.home.bench.file(&format!("{id}.json"), steps.to_string());
+        self.add(id, &[AGENTLINE, "demo-agent", "--script", text(&script)]);
+    }
+
+    pub(crate) fn in_terminal(&self, args: &[&str], columns: u16) -> Terminal {
+        Terminal::sized(&mut self.command(args), columns, 30)
+    }
+
+    /// Waits until so many questions are open.
+    pub(crate) fn until_asked(&self, count: usize) -> Vec<Value> {
+        loop {
+            let asked = self.run(&["approval", "list", "--json"]).objects();
+            if asked.len() >= count {
+                return asked;
+            }
+            std::thread::yield_now();
+        }
     }
 }
 
@@ -160,16 +182,38 @@ fn a_turn_is_cancelled_and_what_waits_is_held() {
 fn dead_connection_reused_a_crash_is_told_and_can_be_tried_again() {
     let desk = Desk::new();
     let id = desk.session("one", "crash 3");
-    assert_eq!(desk.wait(&id), Some(5));
+    let offers = |done: &Done| done.err.contains("session retry");
+    let waited = desk.run(&["session", "wait", &id]);
+    assert!(waited.code == Some(5) && !offers(&waited), "{waited:?}");
     let row = desk.row(&id);
     assert_eq!((&row["status"], &row["statusReason"]), (&Value::from("error"), &Value::from("agent_exited")));
     // This agent keeps no sessions: what it was in the middle of is lost with its process, and that is said.
     let retried = desk.run(&["session", "retry", &id]);
     assert!(retried.code == Some(5) && retried.err.contains("one cannot continue"), "{retried:?}");
+    assert!(!offers(&retried), "{retried:?}");
     let next = desk.session("one", "fail");
-    assert_eq!(desk.wait(&next), Some(1));
+    let waited = desk.run(&["session", "wait", &next]);
+    assert!(waited.code == Some(1) && offers(&waited), "{waited:?}");
     assert_eq!(desk.run(&["session", "retry", &next]).code, Some(0));
     assert_eq!(desk.wait(&next), Some(1));
+}
+
+#[test]
+fn what_cannot_be_chosen_is_refused_with_what_can() {
+    let desk = Desk::new();
+    let id = desk.session("one", "hello");
+    let set = |args: &[&str]| desk.run(&[&["session", "set", &id], args].concat());
+    let new = desk.run(&["session", "new", "--agent", "one", "--model", "huge", "hello"]);
+    assert_eq!((new.code, &*new.out), (Some(5), ""), "{new:?}");
+    let (mode, model) = (set(&["--mode", "wild"]), set(&["--model", "huge"]));
+    let (option, value) = (set(&["--set", "speed=9"]), set(&["--set", "model=huge"]));
+    assert_eq!([&mode, &model, &option, &value].map(|done| done.code), [Some(2); 4]);
+    for (done, choices) in
+        [(new, "one of small, "), (mode, "one of "), (option, "one of model"), (value, "one of small, ")]
+    {
+        assert!(done.err.contains(choices), "{done:?}");
+    }
+    assert!(model.err.contains("one of small, "), "{model:?}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod guarded;
 mod hosted;
 mod hub_call;
 mod hub_hosts;
+mod hub_life;
 mod hub_process;
 mod hub_runners;
 mod hub_stories;

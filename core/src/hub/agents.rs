@@ -267,10 +267,10 @@ impl Hub {
             return self.opened_by_link(now, source, sid, name);
         }
         life.names.insert(name.clone(), sid);
-        let Some(model) = self.models.remove(&sid) else {
+        let Some(model) = self.models.get(&sid).cloned() else {
             return self.enter(now, source, sid, name, state);
         };
-        let set = state.request(&Word::Model(model)).map_err(|why| why.to_string()).and_then(|placed| {
+        let set = state.request(&Word::Model(model)).map_err(|why| why.explain()).and_then(|placed| {
             let wish = Wish::Set { session: name.clone(), setting: setting(placed) };
             let expects = Expects::Model(sid, name, Box::new(state));
             self.wish(now, source, wish, expects).map_err(|why| why.to_string())
@@ -286,6 +286,7 @@ impl Hub {
         let Some(life) = self.lives.get(&source) else { return };
         let can = self.agents.get(&life.agent).and_then(|agent| agent.can).unwrap_or_default();
         self.due.insert(sid);
+        self.models.remove(&sid);
         if !self.book.opened(now, sid, source, name.clone(), can) {
             if can.close {
                 let _ = self.wish(now, source, Wish::Close { session: name }, Expects::Nothing);
@@ -299,7 +300,6 @@ impl Hub {
     /// A session could not be opened.
     pub(super) fn cannot_open(&mut self, now: Now, sid: Sid, stand: Stand) {
         let source = self.opening.remove(&sid);
-        self.models.remove(&sid);
         self.due.insert(sid);
         self.book.not_opened(now, sid, stand);
         source.into_iter().for_each(|source| self.catch_up(now, source));
@@ -316,6 +316,14 @@ impl Hub {
             start_failed("rpc", trouble.message.clone())
         };
         self.cannot_open(now, sid, stand);
+    }
+
+    /// The agent has it open, but does not take the model that was asked for: it would be tried with that one again.
+    pub(super) fn refused_model(&mut self, now: Now, sid: Sid, state: &SessionState, mut trouble: Trouble) {
+        if let Some(model) = self.models.get(&sid) {
+            trouble.message = state.explain(&Word::Model(model.clone()), &trouble.message);
+        }
+        self.refused_to_open(now, sid, &trouble);
     }
 
     /// A process told its last word.

@@ -13,7 +13,7 @@ use super::runners::Runner;
 use super::shelf::{Shelf, take_up};
 use super::show;
 use super::watch::Watch;
-use crate::acp::session::SessionState;
+use crate::acp::session::{SessionState, Setting};
 use crate::control::{ErrorTag, Failure, Key, Server, server};
 use crate::machine::{
     Deadline, Heard, Ids, Input, LinkId, Machine, Now, OpenError, Output, Outputs, Refused, Tag, Time,
@@ -87,7 +87,7 @@ pub(super) enum Stage {
 pub(super) enum Expects {
     Open(Sid),
     Model(Sid, Name, Box<SessionState>),
-    Set(Key, Sid),
+    Set(Key, Sid, Box<Setting>),
     List(Arc<str>),
     Nothing,
 }
@@ -542,8 +542,8 @@ impl Hub {
             }
             (Expects::Open(sid), Err(trouble)) => self.refused_to_open(now, sid, &trouble),
             (Expects::Model(sid, name, state), Ok(_)) => self.enter(now, source, sid, name, *state),
-            (Expects::Model(sid, ..), Err(trouble)) => self.refused_to_open(now, sid, &trouble),
-            (Expects::Set(key, sid), done) => self.was_set(now, source, key, sid, done),
+            (Expects::Model(sid, _, state), Err(trouble)) => self.refused_model(now, sid, &state, trouble),
+            (Expects::Set(key, sid, word), done) => self.was_set(now, key, sid, &word, done),
             (Expects::List(id), Ok(Done::Listed(page))) => self.page(now, source, &id, Some(*page)),
             (Expects::List(id), _) => self.page(now, source, &id, None),
             (Expects::Open(_) | Expects::Nothing, _) => {}

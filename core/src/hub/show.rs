@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::api::{
-    ApprovalBrief, Class, MessageBrief, Policy, QueueView, Resolved, Role, SessionBrief, UsageBrief, Waiting,
+    ApprovalBrief, Class, MessageBrief, Policy, QueueView, Reason, Resolved, Role, SessionBrief, UsageBrief,
+    Waiting,
 };
 use super::book::{Ask, Entry, Session, Sid, Spent};
 use super::config::AgentKind;
@@ -69,7 +70,9 @@ pub(super) fn session(
     let title = session.story.title().map(str::to_owned);
     let folder = || session.home.cwd.rsplit('/').find(|part| !part.is_empty()).map(str::to_owned);
     let takes = session.can.is_none_or(|can| can.prompt);
-    let opens = session.driver().is_some() || (usable && session.is_openable());
+    // A process that broke off in a turn is on its way out, and no one to talk to.
+    let breaks = session.running().is_none() && session.stand().reason == Some(Reason::AgentExited);
+    let opens = (session.driver().is_some() && !breaks) || (usable && session.is_openable());
     let controllable = takes && opens && !session.archived;
     SessionBrief {
         id: sid.to_string(),

@@ -254,6 +254,31 @@ fn whether_it_can_be_tried_again_is_told_and_whoever_was_lost_with_it_says_why()
 }
 
 #[test]
+fn a_start_that_is_tried_again_asks_for_the_same_model() {
+    let mut room = Room::new(json!({}));
+    let news = |room: &mut Room| {
+        let asked = room.lines(room.agents["one"]);
+        asked.into_iter().find(|line| line["method"] == "session/new").expect("a new session")["id"].clone()
+    };
+    let client =
+        room.ask("session.new", &json!({ "agent": "one", "task": "do", "cwd": "/w", "model": "big" }));
+    let id = news(&mut room);
+    room.says("one", &json!({ "id": id, "error": { "code": -32603, "message": "later" } }));
+    let refused = room.lines(client).pop().expect("an answer");
+    assert_eq!((&refused["sessionId"], &refused["retryable"]), (&json!("s1"), &json!(true)), "{refused}");
+    let client = room.ask("session.retry", &json!({ "sessionId": "s1" }));
+    let id = news(&mut room);
+    let models = json!({ "currentModelId": "small", "availableModels": [
+        { "modelId": "small", "name": "Small" }, { "modelId": "large", "name": "Large" }] });
+    room.says("one", &json!({ "id": id, "result": { "sessionId": "a", "models": models } }));
+    let asked = room.lines(room.agents["one"]).pop().expect("a request");
+    assert_eq!((&asked["method"], &asked["params"]["modelId"]), (&json!("session/set_model"), &json!("big")));
+    room.says("one", &json!({ "id": asked["id"], "error": { "code": -32602, "message": "no such model" } }));
+    let refused = room.lines(client).pop().expect("an answer");
+    assert_eq!(refused["message"], "no such model: one of small, large", "{refused}");
+}
+
+#[test]
 fn a_disk_that_is_full_is_told_tried_again_and_loses_nothing() {
     let mut room = Room::new(json!({}));
     room.begin("one", "a");

@@ -25,7 +25,7 @@ pub use capabilities::{
     SystemPromptSupport,
 };
 pub use login::{AuthMethod, TerminalLogin, Variable};
-pub use settings::{Request, Setting, Unsettable};
+pub use settings::{Request, Setting, Unsettable, one_of};
 
 /// The protocol version that is spoken here.
 pub const PROTOCOL_VERSION: u16 = 1;

@@ -55,6 +55,30 @@ pub enum Unsettable {
     },
 }
 
+impl Unsettable {
+    /// Why, with what there is to choose from.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        match self {
+            Self::NotOffered { options, .. } => with_choices(&self.to_string(), options),
+            Self::NotABool { .. } => self.to_string(),
+        }
+    }
+}
+
+fn with_choices(why: &str, choices: &[String]) -> String {
+    if choices.is_empty() { why.to_owned() } else { format!("{why}: {}", one_of(choices)) }
+}
+
+/// A choice in words: `one of small, big`. Some agents have hundreds of models, so the first twenty are listed and the
+/// rest is counted.
+#[must_use]
+pub fn one_of(values: &[String]) -> String {
+    let (shown, more) = values.split_at(values.len().min(20));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    format!("one of {}{more}", shown.join(", "))
+}
+
 /// Where a setting goes.
 enum Place<'a> {
     Option(&'a ConfigOption),
@@ -96,6 +120,12 @@ impl SessionState {
             Err(_) => Vec::new(),
         };
         choices.into_iter().map(|(id, _)| id).collect()
+    }
+
+    /// Why a setting was not made, with what there is to choose from: the agent's words, and the values that it lists.
+    #[must_use]
+    pub fn explain(&self, setting: &Setting, why: &str) -> String {
+        with_choices(why, &self.values(setting))
     }
 
     fn place(&self, setting: &Setting) -> Result<Place<'_>, Unsettable> {

@@ -72,6 +72,7 @@ pub struct ApprovalBrief {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
     /// What it is about.
+    #[serde(deserialize_with = "super::known")]
     pub class: Class,
     /// What goes into the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -427,7 +427,7 @@ bodies! {
         /// Where the session stands now.
         status: Status,
         /// Why.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::known")]
         status_reason: Option<Reason>,
         /// How it failed.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -26,8 +26,10 @@
 //! | `busy` | | 16 prompts wait already, or the hub is stopping |
 //! | `already_answered` | `by`, `optionId?` | the question is over |
 //! | `not_permitted` | | the program that asks was started by an agent |
-//! | `needs_login` | `sessionId` | the agent wants a login first |
-//! | `runner_error` | `sessionId?` | the agent could not be started, or refused |
+//! | `needs_login` | `sessionId`, `retryable` | the agent wants a login first |
+//! | `runner_error` | `sessionId?`, `retryable?` | the agent could not be started, or refused |
+//!
+//! `retryable` says whether [`SessionRetry`] has something to try that could go through.
 //!
 //! # Names of sessions
 //!
@@ -50,6 +52,7 @@ pub use self::session::*;
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::secret::Secret;
@@ -77,6 +80,12 @@ impl<'de> Deserialize<'de> for Variables {
         let values = BTreeMap::<String, String>::deserialize(deserializer)?;
         Ok(Self(values.into_iter().map(|(name, value)| (name, value.into())).collect()))
     }
+}
+
+/// For a word that only tells more: one of a later version counts as none.
+fn known<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(from: D) -> Result<T, D::Error> {
+    let word = serde_json::Value::deserialize(from)?;
+    Ok(serde_json::from_value(word).unwrap_or_default())
 }
 
 /// For a member that is left out when it is false.
@@ -118,6 +127,18 @@ mod tests {
         }
         let unknown = Call::read(&request("session.dance", "{}")).expect_err("unknown");
         assert_eq!(unknown.tag, ErrorTag::UnknownCommand);
+    }
+
+    #[test]
+    fn reasons_of_a_later_hub_are_none() {
+        let row = serde_json::json!({
+            "id": "s1", "title": "t", "status": "error", "statusReason": "eclipse", "held": "eclipse",
+            "lastActivityAt": "x", "createdAt": "x", "updatedAt": "x", "turnCount": 0, "moon": [1],
+            "runtimeKind": "external", "gaRuntimeKind": "external", "runtimeLabel": "One",
+            "agent": "one", "channel": "acp", "cwd": "/w", "policy": "ask"
+        });
+        let read: SessionBrief = serde_json::from_value(row).expect("a row");
+        assert_eq!((read.status, read.status_reason, read.held), (Status::Error, None, None));
     }
 
     #[test]

@@ -146,7 +146,7 @@ pub struct SessionBrief {
     #[serde(default)]
     pub runtime_label: String,
     /// Why it stands there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::known")]
     pub status_reason: Option<Reason>,
     /// How the last turn failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -179,7 +179,7 @@ pub struct SessionBrief {
     #[serde(default)]
     pub queued: usize,
     /// Why they are not sent by themselves. [`SessionSend`](super::SessionSend) and [`SessionQueue`](super::SessionQueue) release them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::known")]
     pub held: Option<Reason>,
     /// Questions that are open.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -217,6 +217,7 @@ pub struct MessageBrief {
     /// The session's handle.
     pub session_id: String,
     /// Whose it is.
+    #[serde(deserialize_with = "super::known")]
     pub role: Role,
     /// The text; of a tool, its title.
     pub content: String,

@@ -203,7 +203,7 @@ pub struct QueueView {
     /// The prompts, oldest first.
     pub queued: Vec<Waiting>,
     /// Why they are not sent by themselves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::known")]
     pub held: Option<Reason>,
 }
 

@@ -13,7 +13,7 @@ use crate::hub::api::{
     SessionLoad, SessionNew, SessionQueue, SessionRename, SessionSend, SessionSet, SessionSetPolicy,
     SessionStop, Shown, Started, Status, Who,
 };
-use crate::hub::book::{Home, Prompt, Sid, SourceId, Taken};
+use crate::hub::book::{Home, Prompt, Sid, Taken};
 use crate::hub::config::{AgentKind, Errand};
 use crate::hub::machine::{Clock, Expects, Hub, Pending, Start, Wants};
 use crate::hub::show;
@@ -286,7 +286,8 @@ impl Hub {
             let tag = if needs_login { ErrorTag::NeedsLogin } else { ErrorTag::RunnerError };
             let error = stand.error.as_ref().filter(|_| stand.status == Status::Error);
             let text = error.map_or("it could not be opened", |error| &*error.message);
-            let beside = serde_json::json!({ "sessionId": sid.to_string() });
+            let retryable = self.brief(now, sid).retryable;
+            let beside = serde_json::json!({ "sessionId": sid.to_string(), "retryable": retryable });
             return Answer::Fail(Failure::new(tag, text).beside(&beside));
         }
         match wants {
@@ -398,6 +399,7 @@ impl Hub {
         let sid = self.sid(word)?;
         self.book.delete(now, sid).map_err(|no| self.no(sid, no))?;
         self.states.remove(&sid);
+        self.models.remove(&sid);
         self.end_streams(now, sid, "deleted");
         reply::<SessionDelete>(&Deleted { deleted: true })
     }
@@ -430,9 +432,9 @@ impl Hub {
             let text = "no agent has it open: send a prompt first, or agentline session load";
             return Err(Failure::invalid_args(text));
         };
-        let placed = state.request(&word).map_err(|why| Failure::invalid_args(why.to_string()))?;
+        let placed = state.request(&word).map_err(|why| Failure::invalid_args(why.explain()))?;
         let wish = Wish::Set { session: name, setting: setting(placed) };
-        self.wish(now, source, wish, Expects::Set(key, sid))
+        self.wish(now, source, wish, Expects::Set(key, sid, Box::new(word)))
             .map_err(|refused| Failure::invalid_args(refused.to_string()))?;
         Ok(None)
     }
@@ -441,9 +443,9 @@ impl Hub {
     pub(in super::super) fn was_set(
         &mut self,
         now: Now,
-        _: SourceId,
         key: Key,
         sid: Sid,
+        word: &Word,
         done: Result<Done, Trouble>,
     ) {
         let answer = match done {
@@ -453,7 +455,11 @@ impl Hub {
                 }
                 Answer::reply(&Shown { session: self.brief(now, sid), warning: None })
             }
-            Err(trouble) => Answer::fail(ErrorTag::InvalidArgs, trouble.message),
+            Err(trouble) => {
+                let state = self.states.get(&sid);
+                let why = state.map(|state| state.explain(word, &trouble.message));
+                Answer::fail(ErrorTag::InvalidArgs, why.unwrap_or(trouble.message))
+            }
         };
         self.answer(now, key, answer);
     }
