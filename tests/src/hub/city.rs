@@ -2,6 +2,7 @@
 
 mod agents;
 mod clients;
+mod desk;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -10,12 +11,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use agentline_core::control::server;
-use agentline_core::hub::api::{Reason, Status, Who};
+use agentline_core::hub::api::{Reason, Who};
 use agentline_core::hub::{AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub, Stored};
 use agentline_core::{Address, Machine, SpawnSpec, Stderr};
 
 use self::agents::Minds;
-use self::clients::Desk;
+use self::desk::Desk;
 use super::Tally;
 use crate::dice::Dice;
 use crate::invariants::{Checked, Checks};
@@ -34,19 +35,11 @@ pub const RULES: &[&str] = &[
     "invalid_args",
     "not_found",
     "not_permitted",
-    "already_answered",
     "abort_sent",
     "already_stopped",
-    "asked",
-    "by client",
-    "by policy",
-    "by withdrawn",
-    "by cancelled",
-    "by gone",
     "completed",
     "cancelled",
     "error",
-    "not sent",
     "agent_exited",
     "unconfirmed",
     "start_failed",
@@ -54,16 +47,54 @@ pub const RULES: &[&str] = &[
     "agent_removed",
     "agent_changed",
     "hub_stopped",
-    "held",
     "waited",
     "shown",
     "listed",
     "deleted",
     "archived",
-    "retried",
-    "program asked",
     "lagged",
     "started again",
+    // Of the queue.
+    "the queue is full",
+    "archived takes none",
+    "held",
+    "held: cancel_asked",
+    "held: agent_exited",
+    "held: interrupted",
+    "held: start_failed",
+    "held: needs_login",
+    "held: agent_busy",
+    "held: agent_disabled",
+    "held: agent_removed",
+    "held: agent_changed",
+    "held: not_sent",
+    "released by a prompt",
+    "released by a person",
+    "retried",
+    "nothing to try again",
+    "not sent: withdrawn",
+    "not sent: closed",
+    "not sent: archived",
+    "not sent: deleted",
+    "not sent: start_failed",
+    "kept while no hub ran",
+    // Of approvals.
+    "asked",
+    "program asked",
+    "by client",
+    "by policy: allowed",
+    "by policy: rejected",
+    "by policy: cancelled",
+    "a policy is narrower",
+    "a policy comes too late",
+    "by withdrawn",
+    "by turn_ended",
+    "by cancelled",
+    "by gone",
+    "already_answered",
+    "never asked",
+    "not an option of it",
+    "an agent may not answer",
 ];
 
 /// Agents of a city, and clients at once.
@@ -198,6 +229,7 @@ impl<'d> City<'d> {
         // A disk that is full may keep a prompt whose session it refused.
         let full = self.office.borrow().problems > 0;
         assert!(full || stored.prompts.iter().all(|(sid, ..)| known.contains(sid)), "prompts of no session");
+        stored.prompts.iter().for_each(|_| desk.tally.count("kept while no hub ran"));
     }
 
     fn stored(&self) -> Stored {
@@ -213,25 +245,14 @@ impl<'d> City<'d> {
 
     fn check(&mut self) {
         let Some(hub) = self.world.machine(self.hub) else { return };
-        let mut desk = self.desk.borrow_mut();
         for (sid, session) in hub.book().sessions() {
             let owners = [session.turn_at(), session.driver(), session.stuck_at()];
             for owner in owners.into_iter().flatten() {
                 assert!(hub.is_live(owner), "{sid}: owned by what is gone");
             }
             assert!(session.queued().len() <= 16);
-            let (status, reason) = session.status();
-            if session.held().is_some() {
-                desk.tally.count("held");
-            }
-            if let (Status::Cancelled | Status::Error, Some(reason)) = (status, reason) {
-                desk.seen(sid, session.running().map(|(turn, _)| turn.0), reason);
-            }
         }
-        for ask in hub.book().open_asks() {
-            let known = ask.sid.is_none_or(|sid| hub.book().get(sid).is_some());
-            assert!(known, "a question of a session that is gone");
-        }
+        self.desk.borrow_mut().look(hub.book());
     }
 
     fn finish(&mut self) {

@@ -6,4 +6,4 @@ pub mod owners;
 pub mod siege;
 pub mod tally;
 
-pub use tally::Tally;
+pub use tally::{Tally, campaign};

@@ -33,6 +33,13 @@ pub const RULES: &[&str] = &[
     "an update of another link is nothing",
     "a question of the owner",
     "a question of another link is left to its terminal",
+    "over in its terminal",
+    "over before it was asked",
+    "over by a turn",
+    "a newer one takes its place",
+    "answered by a client",
+    "cancelled",
+    "lost with its link",
     "prompted at the link",
     "a link that takes no prompts",
     "prompted at a process",
@@ -118,7 +125,11 @@ impl<'d> Port<'d> {
             20 | 21 => self.new_session(),
             22..=24 => self.answer_child(),
             25..=27 => self.answer_link(),
-            28 if self.dice.once_in(3) => self.hang_up(),
+            28 if self.dice.once_in(3) => {
+                if let Some(at) = self.some_link() {
+                    self.hang_up(at);
+                }
+            }
             29 if self.dice.once_in(8) => self.crash(),
             30 if self.dice.once_in(12) => self.switch(),
             31 if self.dice.once_in(6) => self.pass(),

@@ -161,6 +161,9 @@ impl Mind {
         let text = "word ".repeat(usize::try_from(self.roll(200)).unwrap_or(0));
         say.push(agent::Command::Say { turn, speaker: Speaker::Thought, text: "hm".to_owned() });
         say.push(agent::Command::Say { turn, speaker: Speaker::Agent, text });
+        if self.roll(40) == 0 {
+            return say.push(agent::Command::Shutdown);
+        }
         match self.roll(10) {
             0 => {
                 say.push(agent::Command::FailTurn { turn, error: RpcError::new(code::INTERNAL_ERROR, "no") })
@@ -170,8 +173,11 @@ impl Mind {
             2 | 3 => {}
             4..=7 => {
                 let tool_call = ToolCallUpdate { title: Some("rm x".to_owned()), ..call() };
-                let once = [("yes", OptionKind::AllowOnce), ("no", OptionKind::RejectOnce)];
-                let options = once.map(|(id, kind)| PermissionOption {
+                let once = self.roll(4) > 0;
+                let yes =
+                    if once { ("yes", OptionKind::AllowOnce) } else { ("ever", OptionKind::AllowAlways) };
+                let no = Some(("no", OptionKind::RejectOnce)).filter(|_| self.roll(4) > 0);
+                let options = std::iter::once(yes).chain(no).map(|(id, kind)| PermissionOption {
                     option_id: id.to_owned(),
                     name: id.to_owned(),
                     kind,
@@ -180,7 +186,7 @@ impl Mind {
                 let tag = Tag(self.tags);
                 self.asks.insert(tag, turn);
                 let of = if self.roll(2) == 0 { Of::Turn(turn) } else { Of::Session(session.clone()) };
-                let options = options.to_vec();
+                let options = options.collect();
                 say.push(agent::Command::AskPermission { tag, of, tool_call, options, meta: None });
                 // One that does not wait for the answer.
                 if self.roll(6) == 0 {

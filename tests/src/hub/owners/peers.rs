@@ -99,7 +99,7 @@ impl Port<'_> {
         self.settle();
     }
 
-    fn some_link(&mut self) -> Option<usize> {
+    pub(super) fn some_link(&mut self) -> Option<usize> {
         (!self.links.is_empty()).then(|| self.dice.below(self.links.len()))
     }
 
@@ -242,7 +242,7 @@ impl Port<'_> {
         });
     }
 
-    /// A link asks; where nobody else may answer it goes on by itself.
+    /// A link asks, and the question is over in one of the ways that there are; where nobody else may answer, at once.
     pub(super) fn ask(&mut self) {
         let Some(at) = self.some_link() else { return };
         let Some(name) = self.said(at) else { return };
@@ -250,29 +250,92 @@ impl Port<'_> {
         if !ours && self.links[at].is_opening() {
             return;
         }
+        let id = self.request(at, &name);
+        if !ours {
+            assert_eq!(self.answer(at, id), no_answer());
+            return self.tally.count("a question of another link is left to its terminal");
+        }
+        let stands = self.status(agent, &name).map(|(status, _)| status);
+        assert_eq!((self.answer(at, id), stands), (Value::Null, Some(Status::WaitingApproval)));
+        self.tally.count("a question of the owner");
+        let runs = self.runs(agent, &name);
+        let (rule, answer) = match self.dice.below(8) {
+            0 => {
+                let state = if runs { "ended" } else { "started" };
+                self.note(at, "_botbus/turn", &json!({ "sessionId": name, "state": state }));
+                ("over by a turn", no_answer())
+            }
+            1 => {
+                let newer = self.request(at, &name);
+                assert_eq!(self.answer(at, newer), Value::Null);
+                self.resolve(at, &name, newer);
+                assert_eq!(self.answer(at, newer), no_answer());
+                ("a newer one takes its place", no_answer())
+            }
+            2 | 3 => {
+                let args = json!({ "approvalId": self.question(agent, &name), "decision": "allow" });
+                self.client("approval.respond", &args);
+                ("answered by a client", json!({ "outcome": { "outcome": "selected", "optionId": "y" } }))
+            }
+            4 | 5 if runs => {
+                self.client("session.stop", &json!({ "sessionId": name }));
+                ("cancelled", json!({ "outcome": { "outcome": "cancelled" } }))
+            }
+            6 if self.dice.once_in(4) => {
+                self.hang_up(at);
+                assert_eq!(self.question(agent, &name), None);
+                return self.tally.count("lost with its link");
+            }
+            7 => {
+                let next = self.links[at].requests + 1;
+                self.resolve(at, &name, id);
+                self.resolve(at, &name, next);
+                assert_eq!(self.request(at, &name), next);
+                assert_eq!(self.answer(at, next), no_answer());
+                ("over before it was asked", no_answer())
+            }
+            _ => {
+                self.resolve(at, &name, id);
+                ("over in its terminal", no_answer())
+            }
+        };
+        assert_eq!((self.answer(at, id), self.question(agent, &name)), (answer, None), "{rule}: {name}");
+        self.tally.count(rule);
+    }
+
+    /// The link asks for a permission; its number, and that of the call.
+    fn request(&mut self, at: usize, name: &str) -> u32 {
         let link = &mut self.links[at];
         link.requests += 1;
         let (id, link) = (link.requests, link.at);
         let options = json!([{ "optionId": "y", "name": "yes", "kind": "allow_once" }]);
-        let call = format!("c{id}");
-        let params = json!({ "sessionId": name, "toolCall": { "toolCallId": call }, "options": options });
+        let call = json!({ "toolCallId": format!("c{id}") });
+        let params = json!({ "sessionId": name, "toolCall": call, "options": options });
         self.tell(link, &json!({ "id": id, "method": "session/request_permission", "params": params }));
         self.settle();
-        let answer = |port: &Self| {
-            let all = &port.links[at].answers;
-            all.iter().find(|answer| answer["id"] == id).map(|answer| answer["error"]["code"].as_i64())
-        };
-        if ours {
-            assert_eq!(
-                (answer(self), self.status(agent, &name).map(|(it, _)| it)),
-                (None, Some(Status::WaitingApproval))
-            );
-            self.note(at, "_botbus/permission_resolved", &json!({ "sessionId": name, "toolCallId": call }));
-            self.tally.count("a question of the owner");
-        } else {
-            self.tally.count("a question of another link is left to its terminal");
-        }
-        assert_eq!(answer(self), Some(Some(-32001)));
+        id
+    }
+
+    /// It was answered where the agent runs.
+    fn resolve(&mut self, at: usize, name: &str, id: u32) {
+        let params = json!({ "sessionId": name, "toolCallId": format!("c{id}") });
+        self.note(at, "_botbus/permission_resolved", &params);
+    }
+
+    /// What the hub answered: a result, the code of an error, or nothing yet.
+    fn answer(&self, at: usize, id: u32) -> Value {
+        let answer = self.links[at].answers.iter().find(|answer| answer["id"] == id);
+        answer.map_or(Value::Null, |answer| match &answer["error"] {
+            Value::Null => answer["result"].clone(),
+            error => error["code"].clone(),
+        })
+    }
+
+    /// The question that is open in a session.
+    fn question(&self, agent: usize, name: &str) -> Option<String> {
+        let book = self.hub.machine.machine().book();
+        let sid = book.find(AGENTS[agent], &name.into());
+        book.open_asks().find(|ask| ask.sid == sid).map(|ask| ask.id.to_string())
     }
 
     /// A client says something to a session; one that nobody knows is opened by a process.
@@ -388,8 +451,7 @@ impl Port<'_> {
     }
 
     /// A link goes: its turns are over, and what waits is held.
-    pub(super) fn hang_up(&mut self) {
-        let Some(at) = self.some_link() else { return };
+    pub(super) fn hang_up(&mut self, at: usize) {
         let opens = self.links[at].asked.iter().filter(|it| method(it) == "session/new").count();
         let link = self.links[at].at;
         let running = self.running(|of| of.at == link);
@@ -506,6 +568,11 @@ impl Port<'_> {
             self.children[at].asked.push(message);
         }
     }
+}
+
+/// The agent goes on as its own terminal says.
+fn no_answer() -> Value {
+    json!(-32001)
 }
 
 /// How a session stood before something was said.
