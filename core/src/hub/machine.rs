@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::agents::Agent;
 use super::api::{Call, HubProblem, Reason, Status, Who};
-use super::book::{ApprovalId, Book, Do, Sid, SourceId, Stand, Taken};
+use super::book::{ApprovalId, Book, Do, Kept, Sid, SourceId, Stand, Taken};
 use super::config::{Command, Config, Errand, Event, Found, Stored};
 use super::links::{Links, is_link};
 use super::lives::Life;
@@ -192,7 +192,13 @@ impl Machine for Hub {
         if let Some(address) = hub.config.reverse.clone() {
             hub.listen(now, address);
         }
-        take_up(&mut hub.book, now, records, prompts);
+        let left = take_up(&mut hub.book, now, records, prompts);
+        // Where a record cannot be read, they may be those of its session.
+        if problems.is_empty() {
+            for (sid, turn) in left {
+                hub.shelf.keep(Kept::NoPrompt(sid, turn), &hub.book, &mut hub.ids, &mut hub.out);
+            }
+        }
         for problem in problems {
             hub.problem(now, problem);
         }

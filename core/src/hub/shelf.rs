@@ -186,7 +186,7 @@ impl Stored {
     #[must_use]
     pub fn rows(self, now: Now, wanted: &SessionsList) -> Vec<SessionBrief> {
         let mut book = Book::new(self.counters);
-        take_up(&mut book, now, self.records, self.prompts);
+        drop(take_up(&mut book, now, self.records, self.prompts));
         let sids = newest_first(&book).into_iter().filter(|sid| is_listed(&book, now, *sid, wanted));
         let row = |sid: Sid| {
             let session = book.get(sid)?;
@@ -234,8 +234,13 @@ impl Stored {
     }
 }
 
-/// Takes up what is stored.
-pub(super) fn take_up(book: &mut Book, now: Now, records: Vec<Record>, prompts: Vec<(Sid, TurnId, Prompt)>) {
+/// Takes up what is stored. The prompts whose session is not there: a disk was full when it was kept, or forgotten.
+pub(super) fn take_up(
+    book: &mut Book,
+    now: Now,
+    records: Vec<Record>,
+    prompts: Vec<(Sid, TurnId, Prompt)>,
+) -> Vec<(Sid, TurnId)> {
     let mut of: BTreeMap<Sid, Vec<(TurnId, Arc<Prompt>)>> = BTreeMap::new();
     for (sid, turn, prompt) in prompts {
         of.entry(sid).or_default().push((turn, Arc::new(prompt)));
@@ -245,6 +250,7 @@ pub(super) fn take_up(book: &mut Book, now: Now, records: Vec<Record>, prompts: 
         mine.sort_by_key(|(turn, _)| *turn);
         book.take_up(now, record, mine);
     }
+    of.into_iter().flat_map(|(sid, prompts)| prompts.into_iter().map(move |(turn, _)| (sid, turn))).collect()
 }
 
 fn number(stem: &str) -> Option<(Sid, TurnId)> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
+use std::io::Write;
 use std::path::Path;
 
 /// How often each rule was what decided.
@@ -54,11 +55,23 @@ pub fn campaign(folder: &Path, name: &str, few: u64, rules: &[&'static str], wor
     let (worlds, least) = (long.unwrap_or(few), if long.is_some() { 100 } else { 1 });
     let mut tally = Tally::default();
     for run in 1..=worlds {
-        tally.add(&world(first + run - 1));
+        let number = Number(first + run - 1);
+        tally.add(&world(number.0));
         if run == worlds || run % 1000 == 0 {
             let report = format!("{run} worlds from number {first}\n{tally}");
             std::fs::write(folder.join(format!("{name}-{first}.txt")), report).expect("a report");
         }
     }
     assert_eq!(tally.below(rules, least), [], "rules that hardly ever decided:\n{tally}");
+}
+
+/// Whoever finds a fault wants to know in which world.
+struct Number(u64);
+
+impl Drop for Number {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = writeln!(std::io::stderr(), "world {}", self.0);
+        }
+    }
 }

@@ -11,7 +11,7 @@ mod pipe;
 
 use std::any::Any;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,8 @@ pub struct World<'d> {
     programs: BTreeMap<OsString, Program>,
     listeners: BTreeMap<Address, PortId>,
     files: BTreeMap<PathBuf, Vec<u8>>,
+    /// Files whose last change was refused.
+    unstored: BTreeSet<PathBuf>,
     io: Agenda<Happening>,
     /// Deadlines; those that no longer hold are passed over.
     ticks: Agenda<NodeId>,
@@ -175,6 +177,7 @@ impl<'d> World<'d> {
             programs: BTreeMap::new(),
             listeners: BTreeMap::new(),
             files: BTreeMap::new(),
+            unstored: BTreeSet::new(),
             io: Agenda::default(),
             ticks: Agenda::default(),
             steps: 0,
@@ -292,6 +295,12 @@ impl<'d> World<'d> {
     /// All files that machines stored.
     pub fn files(&self) -> impl Iterator<Item = (&Path, &[u8])> {
         self.files.iter().map(|(path, bytes)| (path.as_path(), bytes.as_slice()))
+    }
+
+    /// Whether the disk refused the last change of that file.
+    #[must_use]
+    pub fn is_unstored(&self, path: &Path) -> bool {
+        self.unstored.contains(path)
     }
 
     /// The decisions that are still to come.

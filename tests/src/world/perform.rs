@@ -32,8 +32,10 @@ impl World<'_> {
 
     pub(super) fn store(&mut self, node: NodeId, id: StoreId, store: Store) {
         if self.faults.store_fails(&mut self.dice) {
+            self.unstored.insert(store.path);
             return self.later(Happening::StoreFailed(node, id));
         }
+        self.unstored.remove(&store.path);
         match store.change {
             Change::Put { bytes, .. } => {
                 self.files.insert(store.path, bytes.expose().clone());

@@ -157,9 +157,9 @@ impl Book {
         Ok(dropped)
     }
 
-    /// Cancels what runs; what waits is held. `false`: nothing runs, or it is being cancelled already.
+    /// Cancels what runs; what waits is held. `false`: nothing runs and nothing is asked, or it is being cancelled already.
     ///
-    /// A question in words is over as well, also when nothing runs. A link has no clock: its turn ends when it says so.
+    /// Whatever is asked is over as well, also when nothing runs. A link has no clock: its turn ends when it says so.
     ///
     /// # Errors
     ///
@@ -169,25 +169,25 @@ impl Book {
         let name = session.name.clone().unwrap_or_else(|| "".into());
         let can = session.can();
         let runs = session.turn.as_ref().filter(|turn| !turn.cancelled).map(|turn| turn.source);
-        if runs.is_some() {
+        let asks = session.driver().filter(|_| session.open > 0);
+        if runs.or(asks).is_some() {
             may(can, &Wish::Cancel { session: name.clone() }, true).map_err(No::Refused)?;
         }
         self.drop_words(now, sid, By::Cancelled);
-        let Some(source) = runs else {
-            self.settle(now, sid);
-            return Ok(false);
-        };
-        let is_child = self.session(sid)?.link != Some(source);
-        let due = is_child.then(|| self.confirm_by(now, sid));
-        let session = self.session(sid)?;
-        session.hold(Reason::CancelAsked);
-        if let Some(turn) = &mut session.turn {
-            (turn.cancelled, turn.due) = (true, due);
+        if let Some(source) = runs {
+            let is_child = self.session(sid)?.link != Some(source);
+            let due = is_child.then(|| self.confirm_by(now, sid));
+            if let Some(turn) = &mut self.session(sid)?.turn {
+                (turn.cancelled, turn.due) = (true, due);
+            }
         }
-        self.drop_asks(now, Some(sid), source, Some(&Reply::Cancel), By::Cancelled);
-        self.wish(source, sid, Wish::Cancel { session: name });
+        if let Some(source) = runs.or(asks) {
+            self.session(sid)?.hold(Reason::CancelAsked);
+            self.drop_asks(now, Some(sid), source, Some(&Reply::Cancel), By::Cancelled);
+            self.wish(source, sid, Wish::Cancel { session: name });
+        }
         self.settle(now, sid);
-        Ok(true)
+        Ok(runs.or(asks).is_some())
     }
 
     /// Ends it at its source: a turn is cancelled, what waits is over. The row stays; the next prompt opens it again.

@@ -277,7 +277,7 @@ impl Port<'_> {
                 self.client("approval.respond", &args);
                 ("answered by a client", json!({ "outcome": { "outcome": "selected", "optionId": "y" } }))
             }
-            4 | 5 if runs => {
+            4 | 5 => {
                 self.client("session.stop", &json!({ "sessionId": name }));
                 ("cancelled", json!({ "outcome": { "outcome": "cancelled" } }))
             }
@@ -325,9 +325,9 @@ impl Port<'_> {
     /// What the hub answered: a result, the code of an error, or nothing yet.
     fn answer(&self, at: usize, id: u32) -> Value {
         let answer = self.links[at].answers.iter().find(|answer| answer["id"] == id);
-        answer.map_or(Value::Null, |answer| match &answer["error"] {
-            Value::Null => answer["result"].clone(),
-            error => error["code"].clone(),
+        answer.map_or(Value::Null, |answer| {
+            let code = &answer["error"]["code"];
+            if code.is_null() { answer["result"].clone() } else { code.clone() }
         })
     }
 
