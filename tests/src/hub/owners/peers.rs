@@ -263,6 +263,11 @@ impl Port<'_> {
             0 => {
                 let state = if runs { "ended" } else { "started" };
                 self.note(at, "_botbus/turn", &json!({ "sessionId": name, "state": state }));
+                if self.answer(at, id).is_null() {
+                    // It was the end of an earlier turn, whose prompt was answered first.
+                    assert!(runs && self.links[at].prompts_of(&name) > 0, "{name}: {state} is not heard");
+                    return self.resolve(at, &name, id);
+                }
                 ("over by a turn", no_answer())
             }
             1 => {
