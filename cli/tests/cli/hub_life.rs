@@ -353,3 +353,41 @@ fn what_an_older_program_asks_is_answered() {
     let later = ask(json!({"schemaVersion": 3, "command": "sessions.list"}));
     assert_eq!(later["error"], "schema_mismatch", "{later}");
 }
+
+#[test]
+fn an_agent_that_is_switched_off_or_removed_is_left_in_its_own_terminal() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&["hub", "start"]).code, Some(0));
+    let chat = |agent| {
+        let args = ["chat", "--json", "--announce", "--agent", agent];
+        let mut chat = Running::new(desk.command(&args).stdin(Stdio::piped()));
+        chat.until_said("◦ shown by the hub");
+        chat
+    };
+    for (agent, reason) in [("one", "agent_disabled"), ("two", "agent_removed")] {
+        let mut chat = chat(agent);
+        let row = loop {
+            let rows = desk.run(&["session", "list", "--json"]).objects();
+            if let Some(row) = rows.into_iter().find(|row| row["agent"] == agent) {
+                break row;
+            }
+            std::thread::yield_now();
+        };
+        assert_eq!((&row["controllable"], &row["live"]), (&json!(true), &json!(true)), "{row}");
+        let id = row["id"].as_str().expect("an id");
+        assert_eq!(desk.run(&["session", "send", id, "slow 60000"]).code, Some(0));
+        chat.until("text");
+        if agent == "one" {
+            assert_eq!(desk.run(&["agent", "disable", "one"]).code, Some(0));
+        } else {
+            fs::remove_file(desk.home.bench.path("home/.botbus/agents/two.json")).expect("a manifest");
+            assert_eq!(desk.run(&["session", "new", "--agent", "two", "hello"]).code, Some(3));
+        }
+        let left = desk.row(id);
+        assert_eq!((&left["status"], &left["statusReason"]), (&json!("cancelled"), &json!(reason)), "{left}");
+        assert_ne!(left["controllable"], true, "{left}");
+        chat.until_said("! the hub is gone: the conversation goes on without it");
+        chat.signal(Signal::TERM);
+        chat.end();
+    }
+}
