@@ -24,7 +24,7 @@ use crate::completions;
 use crate::output::{self, In, Notes, columns, object, plain, table};
 use crate::trace::{Record, Recorded};
 use call::{Call, internal};
-pub(crate) use peer::{Peers, target};
+pub(crate) use peer::{Peers, is_running, target};
 use send::Send;
 
 #[derive(Debug, Subcommand)]

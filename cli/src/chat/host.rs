@@ -69,7 +69,7 @@ fn config(flag: bool, cwd: &str) -> io::Result<Option<server::Config>> {
 }
 
 /// Bytes that nobody can guess.
-fn random<const N: usize>() -> io::Result<[u8; N]> {
+pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes)

@@ -1,8 +1,9 @@
 //! `agentline gateway`: the real program between our own client and the demo agent, on both runtimes.
 
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::rig::{AGENTLINE, Bench, Done, done, text};
+use crate::rig::{AGENTLINE, Bench, Done, Running, done, text};
 
 const RUNTIMES: [&str; 2] = ["blocking", "smol"];
 
@@ -93,4 +94,71 @@ fn an_agent_that_does_not_start_is_an_error_of_the_session_that_says_why() {
         result["error"]["message"].as_str().is_some_and(|why| why.contains("cannot be started: not found")),
         "{result}"
     );
+}
+
+/// A run of the demo runner through a gateway.
+fn through_a_runner(bench: &Bench, runtime: &str, run: &[&str]) -> Done {
+    let mut words = vec!["run", "--json"];
+    words.extend(run);
+    words.extend(["--", AGENTLINE, "gateway", "acp", "--runtime", runtime, "--runner"]);
+    words.extend(["--", AGENTLINE, "demo-runner"]);
+    done(&mut bench.agentline(&words))
+}
+
+#[test]
+fn a_runner_of_galley_is_an_agent_for_an_editor() {
+    let bench = Bench::new();
+    for runtime in RUNTIMES {
+        let seen = through_a_runner(&bench, runtime, &["-p", "allow", "code"]).result();
+        assert_eq!(seen["output"], "I will use a tool.\nIt said: 42", "{seen}");
+        assert_eq!(seen["permissions"][0]["optionId"], "allow_once", "{seen}");
+        let seen = through_a_runner(&bench, runtime, &["-p", "reject", "code"]).result();
+        assert!(
+            seen["output"]
+                .as_str()
+                .is_some_and(|text| text.ends_with("I may not, so I left everything as it was.")),
+            "{seen}"
+        );
+        let seen =
+            through_a_runner(&bench, runtime, &["--model", "demo/large", "--mode", "yolo", "code"]).result();
+        assert_eq!(seen["permissions"].as_array().map(Vec::len), Some(0), "{seen}");
+    }
+    let seen = through_a_runner(&bench, "blocking", &["crash 3"]);
+    assert_eq!(seen.code, Some(1), "{seen:?}");
+}
+
+#[test]
+fn an_agent_without_a_terminal_is_found_and_answers() {
+    for runtime in RUNTIMES {
+        let bench = Bench::new();
+        let words =
+            ["gateway", "attach", "--name", "reviewer", "--runtime", runtime, "--", AGENTLINE, "demo-agent"];
+        let mut gateway = Running::new(&mut bench.agentline(&words));
+        gateway.until_said("others can speak to it");
+        let list = done(&mut bench.agentline(&["attach", "list", "--json"]));
+        assert_eq!(list.objects()[0]["name"], "reviewer", "{list:?}");
+        let say = |text: &str| done(&mut bench.agentline(&["attach", "send", "reviewer", text]));
+        assert!(say("hello").out.starts_with("Hello! I am a scripted agent"));
+        assert!(say("ask").out.contains("I may not"), "nobody can be asked");
+        gateway.until_said("rejected by --permission");
+        assert_ne!(say("fail").code, Some(0));
+        gateway.signal(Signal::TERM);
+        let (status, ..) = gateway.end();
+        assert_eq!(status.code(), Some(143));
+        assert!(done(&mut bench.agentline(&["attach", "list", "--json"])).objects().is_empty());
+    }
+}
+
+#[test]
+fn nothing_to_attach_to_is_said_and_is_an_error() {
+    let bench = Bench::new();
+    let seen = done(&mut bench.agentline(&["gateway", "attach", "--", "/not/there"]));
+    assert_eq!(seen.code, Some(5), "{seen:?}");
+    assert!(
+        seen.err.contains("✗ cannot be started: not found") || seen.err.contains("not found"),
+        "{}",
+        seen.err
+    );
+    let seen = done(&mut bench.agentline(&["gateway", "attach", "-p", "ask", "--", AGENTLINE, "demo-agent"]));
+    assert_eq!(seen.code, Some(2), "{seen:?}");
 }

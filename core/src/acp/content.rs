@@ -87,7 +87,7 @@ pub struct AudioContent {
 }
 
 /// A link to a resource.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceLink {
     /// The URI that it goes by, `file:` for a file.

@@ -49,7 +49,7 @@ pub enum Event {
 }
 
 /// The first event of a runner that started well.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ready {
     /// Of this protocol; [`PROTOCOL_VERSION`](super::PROTOCOL_VERSION) is spoken here.
@@ -320,7 +320,7 @@ pub struct RunComplete {
 }
 
 /// Something went wrong, and the runner goes on.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Trouble {
     /// For people, up to 200 characters.
     pub message: String,

@@ -65,6 +65,7 @@ mod event;
 mod event_line;
 mod members;
 mod status;
+mod tags;
 
 pub use bridge::Bridge;
 pub use classify::{GATED, NEVER_EVERYWHERE, args_preview, diff, hint, result_preview, risk, runtime_error};
@@ -77,6 +78,7 @@ pub use event::{
     TurnStart, Variant, Visibility,
 };
 pub use status::{Facts, Kept, Runner, Status, status};
+pub use tags::{Piece, Tags};
 
 /// The lines themselves, for whoever records, replays or fuzzes them.
 pub mod wire {

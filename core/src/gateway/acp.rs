@@ -24,11 +24,12 @@
 //! | `Wanted` | the file or terminal request |
 //! | `Down` | open prompts and requests fail with the reason, and that is the end |
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::front::Said;
+use super::api::Event as Ours;
+use super::front::{Said, Waiting, no_end, refusal};
 use crate::acp::agent::{self, Agent, Command, Event, Greeting, Of, TurnKey, Wanted};
 use crate::acp::content::Unknown;
 use crate::acp::services::{Elicit, ServiceRequest};
@@ -57,10 +58,7 @@ pub(super) struct Front {
     asks: BTreeMap<AskId, Asking>,
     /// Pages that were agreed to, by the name that the client knows.
     pages: BTreeMap<AskId, String>,
-    /// Shown, and not yet to the client.
-    waiting: VecDeque<Told>,
-    is_crowded: bool,
-    is_full: bool,
+    waiting: Waiting,
     out: Outputs<Said>,
 }
 
@@ -102,9 +100,7 @@ impl Machine for Front {
             requests: BTreeMap::new(),
             asks: BTreeMap::new(),
             pages: BTreeMap::new(),
-            waiting: VecDeque::new(),
-            is_crowded: false,
-            is_full: false,
+            waiting: Waiting::default(),
             out: Outputs::default(),
         };
         this.settle(now);
@@ -118,7 +114,7 @@ impl Machine for Front {
 
     /// Takes whatever it is shown.
     fn command(&mut self, now: Now, told: Told) -> Result<(), Refused> {
-        self.waiting.push_back(told);
+        self.waiting.push(told);
         self.settle(now);
         Ok(())
     }
@@ -133,7 +129,6 @@ impl Machine for Front {
 }
 
 impl Front {
-    /// What is shown goes on in its order, everything of it: an answer must not overtake its text.
     fn settle(&mut self, now: Now) {
         loop {
             while let Some(output) = self.agent.poll() {
@@ -141,14 +136,10 @@ impl Front {
                     self.heard(now, event);
                 }
             }
-            if self.is_crowded {
-                break;
-            }
-            let Some(told) = self.waiting.pop_front() else { break };
+            let Some(told) = self.waiting.pop() else { break };
             self.show(now, told);
         }
-        let full = self.is_crowded || !self.waiting.is_empty();
-        if std::mem::replace(&mut self.is_full, full) != full {
+        if let Some(full) = self.waiting.full() {
             self.out.tell(Said::Full(full));
         }
     }
@@ -179,13 +170,15 @@ impl Front {
                 self.wish(Wish::Serve { ask: AskId(tag.0 / 2), answer });
             }
             Event::Served(tag, answer) => self.answered(AskId(tag.0 / 2), elicited(answer)),
-            Event::Crowded => self.is_crowded = true,
-            Event::Drained => self.is_crowded = false,
+            Event::Crowded => self.waiting.is_crowded = true,
+            Event::Drained => self.waiting.is_crowded = false,
             Event::Notified(_) => {}
-            Event::Noticed(notice) => self.out.tell(Said::Noted(Noted::Odd(Json::new(&*notice)))),
+            Event::Noticed(notice) => {
+                let noted = Box::new(Noted::Odd(Json::new(&*notice)));
+                self.out.tell(Said::Event(Ours::Noted(noted)));
+            }
             Event::Closed(_) => {
                 self.waiting.clear();
-                self.is_crowded = false;
                 self.out.tell(Said::Left);
             }
         }
@@ -376,16 +369,12 @@ impl Front {
         let command = match (how, trouble, word) {
             (Outcome::Cancelled, ..) => end(StopReason::Cancelled),
             (_, Some(error), _) => Command::FailTurn { turn, error: *error },
-            (Outcome::Lost, ..) => fail("the agent is gone"),
-            (Outcome::Unseen, ..) => fail(
-                "the words were delivered; how the turn ended was not seen: look before you send them again",
-            ),
-            (Outcome::NotSent, ..) => fail("the prompt was not sent"),
-            (_, None, Some(word)) => end(StopReason::from_word(word)),
-            (Outcome::Completed, None, None) => end(StopReason::EndTurn),
-            (Outcome::MaxTokens, None, None) => end(StopReason::MaxTokens),
-            (Outcome::Refused, None, None) => end(StopReason::Refusal),
-            (Outcome::Failed, None, None) => fail("the turn failed"),
+            (Outcome::Lost | Outcome::Unseen | Outcome::NotSent, ..) => fail(no_end(how)),
+            (Outcome::Completed, None, _) => end(StopReason::EndTurn),
+            (Outcome::MaxTokens, None, _) => end(StopReason::MaxTokens),
+            (Outcome::Refused, None, _) => end(StopReason::Refusal),
+            (Outcome::Failed, None, Some(word)) => end(StopReason::from_word(word)),
+            (Outcome::Failed, None, None) => fail(no_end(how)),
         };
         self.obey(now, command);
     }
@@ -475,18 +464,6 @@ fn offers(can: Can, meta: Option<Json>) -> AgentCapabilities {
         auth: AgentAuth { logout: can.logout },
         meta,
     }
-}
-
-/// Why something is not even asked of the far side.
-pub(super) fn refusal(refused: Refused) -> RpcError {
-    let code = match refused {
-        Refused::NotOffered(_) => code::METHOD_NOT_FOUND,
-        Refused::Unknown => code::NOT_FOUND,
-        Refused::Busy => code::INVALID_REQUEST,
-        Refused::Invalid(_) => code::INVALID_PARAMS,
-        Refused::Closed | Refused::NotReady | Refused::Crowded | Refused::Limit(_) => code::INTERNAL_ERROR,
-    };
-    RpcError::new(code, refused.to_string())
 }
 
 /// Pages that were agreed to and are not done: as many as requests may be open.

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::front::FrontConfig;
 use crate::acp::agent;
-use crate::conversation::{Budget, Overspent};
+use crate::attach::presence::Attachment;
+use crate::conversation::{Budget, Overspent, Policy};
 use crate::rules::Rules;
 use crate::session::{Name, Noted, SourceConfig};
 
@@ -11,24 +13,36 @@ use crate::session::{Name, Noted, SourceConfig};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Config {
-    /// The front: how the client is reached. What it is offered is what the agent can.
-    pub front: agent::Config,
+    /// How the client is reached.
+    pub front: FrontConfig,
     /// What is behind it.
     pub source: SourceConfig,
     /// What decides about permissions before the client does.
     #[serde(default)]
     pub rules: Rules,
+    /// Who decides where no rule does: the client, unless it has no words for questions.
+    #[serde(default = "ask")]
+    pub policy: Policy,
     /// What a session may cost.
     #[serde(default)]
     pub budget: Budget,
 }
 
+const fn ask() -> Policy {
+    Policy::Ask
+}
+
 impl Config {
-    /// Between our own stdio and that.
+    /// Between an ACP client at our own stdio and that.
     #[must_use]
     pub fn on_stdio(source: SourceConfig) -> Self {
-        let front = agent::Config::on_stdio();
-        Self { front, source, rules: Rules::default(), budget: Budget::default() }
+        Self::new(FrontConfig::Acp(Box::new(agent::Config::on_stdio())), source)
+    }
+
+    /// With no rules and no budget; the client decides.
+    #[must_use]
+    pub fn new(front: FrontConfig, source: SourceConfig) -> Self {
+        Self { front, source, rules: Rules::default(), policy: Policy::Ask, budget: Budget::default() }
     }
 }
 
@@ -48,17 +62,26 @@ pub enum Event {
     Started,
     /// Something about the agent or the client.
     Noted(Box<Noted>),
-    /// A rule has decided about a permission, so that the client was not asked.
+    /// A rule or the policy has decided about a permission, so that the client was not asked.
     Ruled(Box<Ruled>),
     /// A session has cost more than it might. Its turn is being cancelled.
     Overspent(Name, Box<Overspent>),
     /// An agent is gone: why, for people, unless we have ended it.
     Ended(Option<String>),
+    /// Others can attach to the session from here on.
+    Listening(Box<Attachment>),
+    /// Others may not find the session: its record could not be written. Tried again with each heartbeat.
+    PresenceFailed {
+        /// The system's error number.
+        errno: i32,
+    },
+    /// There is no session to show, for that reason, which people read; or it cannot be shown. The gateway leaves.
+    Unserved(String),
     /// The client and the agent are gone; nothing follows.
     Closed,
 }
 
-/// What a rule has decided.
+/// What a rule or the policy has decided.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Ruled {
     /// The session that asked.
@@ -69,6 +92,6 @@ pub struct Ruled {
     pub option: Option<String>,
     /// Whether it may be done.
     pub allowed: bool,
-    /// Where the rule stands.
-    pub rule: String,
+    /// Where the rule stands; `None`: the policy has decided.
+    pub rule: Option<String>,
 }

@@ -29,7 +29,7 @@ impl Gateway {
         };
         let option = ruling.option.map(|option| option.option_id.clone());
         let allowed = ruling.option.is_some_and(|option| option.kind.allows());
-        let rule = ruling.rule.as_deref().unwrap_or_default().to_owned();
+        let rule = ruling.rule.as_deref().map(str::to_owned);
         let title = request.tool_call.title.clone().unwrap_or_default();
         self.out.tell(Event::Ruled(Box::new(Ruled {
             session: name,

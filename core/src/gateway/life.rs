@@ -1,13 +1,13 @@
 //! The life of the agent: when it is started, what its end means, and which sessions it is wanted for.
 
 use super::api::Event;
-use super::machine::{Expects, Gateway};
+use super::machine::{Expects, Gateway, Only};
 use crate::closed::{Cause, Closed};
 use crate::hub::api::{Reason, Status};
 use crate::hub::book::{Sid, SourceId, Stand};
 use crate::machine::{Machine, Now};
 use crate::rpc::{RpcError, code};
-use crate::session::{Done, Early, Name, Open, Source, Told, Trouble, Up, Wish, why};
+use crate::session::{Done, Early, Name, News, Open, Source, Told, Trouble, Up, Wish, why};
 
 /// How far the agent is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -65,14 +65,16 @@ impl Gateway {
         let can = self.can();
         let open = match (&session.asked, name.or_else(|| Some(self.single.as_ref()?.name.clone()))) {
             // There is one, and no new one can be made.
-            (Some((_, Open::New)), Some(name)) if can.single => Open::Resume(name),
+            (Some((_, Open::New)), Some(name)) if !can.new => Open::Resume(name),
             (Some((_, open)), _) => open.clone(),
             (None, Some(name)) if can.resume => Open::Resume(name),
             (None, Some(name)) if can.load => Open::Load(name),
             (None, _) => {
                 let why =
                     "the agent was started again, and cannot go on with a session of before: open a new one";
-                return self.book.not_opened(now, sid, failed("lost", why));
+                self.book.not_opened(now, sid, failed("lost", why));
+                self.drain(now);
+                return self.news(now, sid, News::Closed);
             }
         };
         // What it says of an old one before it has opened it is known to be of that one.
@@ -81,7 +83,7 @@ impl Gateway {
         }
         let wish = Wish::Open(open, session.setup.clone());
         if let Err(refused) = self.wish(now, source, wish, Expects::Open(sid)) {
-            self.cannot_open(now, sid, super::acp::refusal(refused));
+            self.cannot_open(now, sid, super::front::refusal(refused));
         }
     }
 
@@ -92,9 +94,10 @@ impl Gateway {
             Ok(_) => return self.cannot_open(now, sid, RpcError::new(code::INTERNAL_ERROR, "no session")),
             Err(trouble) => return self.cannot_open(now, sid, trouble),
         };
-        // What is not ours is never closed or ended here, and its cancel has no clock: it is the book's link.
+        // A session that we cannot make is not ours: it is never closed or ended here, and its cancel has no clock. To the
+        // book it is a link's.
         let can = self.can();
-        let taken = if can.single {
+        let taken = if can.single && !can.new {
             self.book.announce(now, sid, source, name.clone(), can)
         } else {
             self.book.opened(now, sid, source, name.clone(), can)
@@ -107,6 +110,9 @@ impl Gateway {
             && only.cwd != session.setup.cwd
         {
             session.note = Some(format!("This session works in {}.", only.cwd));
+        }
+        if let (true, None, Some(session)) = (can.single, &self.single, self.sessions.get(&sid)) {
+            self.single = Some(Only { name: name.clone(), cwd: session.setup.cwd.clone() });
         }
         let asked = self.sessions.get_mut(&sid).and_then(|session| session.asked.take());
         if let Some((tag, _)) = asked {

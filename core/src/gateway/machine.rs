@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::acp::{Front, refusal};
 use super::api::{Command, Config, Event};
-use super::front::Said;
+use super::front::{Front, Said, refusal};
 use super::life::Life;
 use super::source::introduce;
 use crate::acp::SessionSetup;
@@ -244,7 +243,7 @@ impl Gateway {
                 self.is_full = full;
                 self.hold_sources(now);
             }
-            Said::Noted(noted) => self.out.tell(Event::Noted(Box::new(noted))),
+            Said::Event(event) => self.out.tell(event),
             Said::Left => self.leave(now),
         }
     }
@@ -264,10 +263,15 @@ impl Gateway {
                 }
             }
             Wish::Close { session } => self.close(now, tag, &session),
+            Wish::Cancel { session } => {
+                if let Some(sid) = self.names.get(&session) {
+                    // Refused when nothing runs there.
+                    let _ = self.book.stop(now, *sid);
+                }
+            }
             wish @ (Wish::Accept
             | Wish::Refuse(_)
             | Wish::List { .. }
-            | Wish::Cancel { .. }
             | Wish::Set { .. }
             | Wish::Aside { .. }
             | Wish::Rules(_)
@@ -281,20 +285,23 @@ impl Gateway {
 
     fn open(&mut self, now: Now, tag: Tag, open: Open, setup: Box<SessionSetup>) {
         let is_single = self.can().single && open == Open::New;
-        if let (true, Some(Only { name, .. })) = (is_single, &self.single)
-            && self.names.contains_key(name)
-        {
-            let why = format!("this agent is the session {name}, which is open: it has no other");
-            return self.done(now, tag, Err(RpcError::invalid_params(why)));
-        }
         if let (false, Err(trouble)) = (is_single, self.may(&Wish::Open(open.clone(), Box::default()))) {
             return self.done(now, tag, Err(trouble));
         }
-        if let Open::Load(name) | Open::Resume(name) = &open
-            && let Some(sid) = self.names.get(name).copied()
-        {
+        let known = match &open {
+            Open::Load(name) | Open::Resume(name) => Some(name),
+            Open::New | Open::Fork(_) => self.single.as_ref().filter(|_| is_single).map(|only| &only.name),
+        };
+        if let Some((name, sid)) = known.and_then(|name| Some((name, *self.names.get(name)?))) {
             if self.book.get(sid).is_some_and(|session| session.driver().is_some() || session.is_busy()) {
-                let error = RpcError::new(code::INVALID_REQUEST, "that session is open already");
+                let error = match open {
+                    Open::Load(_) | Open::Resume(_) => {
+                        RpcError::new(code::INVALID_REQUEST, "that session is open already")
+                    }
+                    Open::New | Open::Fork(_) => RpcError::invalid_params(format!(
+                        "this agent is the session {name}, which is open: it has no other"
+                    )),
+                };
                 return self.done(now, tag, Err(error));
             }
             // It was lost with an agent that is gone.
@@ -302,10 +309,10 @@ impl Gateway {
         }
         let sid = self.book.add(now, Home { agent: AGENT.into(), cwd: (&*setup.cwd).into() });
         let judge = Judge {
-            policy: Policy::Ask,
+            policy: self.config.policy,
             rules: self.config.rules.clone(),
             cwd: setup.cwd.clone(),
-            asks: true,
+            asks: self.config.policy == Policy::Ask,
         };
         let purse = Purse::new(self.config.budget);
         let asked = Some((tag, open));

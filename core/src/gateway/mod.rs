@@ -71,11 +71,18 @@
 
 mod acp;
 mod api;
+mod attach;
+mod calls;
 mod front;
+mod galley;
 mod heard;
 mod life;
 mod machine;
+mod run;
 mod source;
 
 pub use self::api::{Command, Config, Event, Ruled};
+pub use self::attach::Config as AttachConfig;
+pub use self::front::FrontConfig;
+pub use self::galley::Config as GalleyConfig;
 pub use self::machine::Gateway;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `Ready` | `Up`; the session is there to be opened |
 //! | `TurnStarted`, `TurnEnded` | `Step`: a run is a turn, its turns are steps |
-//! | `Progress` | `Text`; what comes behind the end of a run is between turns |
+//! | `Progress` | `Text`, without the model's own tags; what comes behind the end of a run is between turns |
 //! | `ToolStarted`, `ToolSaid`, `ToolEnded` | `Tool` |
 //! | `ApprovalAsked`, `ApprovalOver` | `Asked`, `Settled` |
 //! | `Asked` | `Asked` for words: the next prompt is the answer |
@@ -25,11 +25,15 @@ use super::{
     AskId, Asked, By, Can, Done, Ended, Item, Moment, Name, News, Noted, Open, Outcome, Question, Reply,
     Setting, Settled, Step, Told, Trouble, TurnId, Up, Warning, Wish,
 };
-use crate::acp::session::{ConfigKind, ConfigOption, ConfigValue, Implementation, SessionState};
+use crate::acp::session::{
+    ConfigKind, ConfigOption, ConfigValue, Implementation, SessionMode, SessionModes, SessionState,
+};
 use crate::acp::update::{Speaker, ToolCallUpdate, ToolContent, ToolKind, ToolStatus};
 use crate::acp::{ContentBlock, OptionKind, PermissionOption};
 use crate::galley::desktop::{self, Command, Desktop, Event, Failure, Message, Over, RunEnded};
-use crate::galley::{self, Decision, Exit, Hint, Llm, NEVER_EVERYWHERE, Ready, Rules, Telemetry};
+use crate::galley::{
+    self, Decision, Exit, Hint, Llm, NEVER_EVERYWHERE, Piece, Ready, Rules, Tags, Telemetry,
+};
 use crate::machine::{Deadline, Input, Machine, Now, Output, Outputs, Refused, Tag};
 use crate::rpc::{Json, RpcError, code};
 
@@ -49,6 +53,7 @@ pub struct Runner {
     session: Name,
     is_up: bool,
     llms: Vec<Llm>,
+    mode: &'static str,
     /// The run that goes on.
     turn: Option<TurnId>,
     /// Approvals that are open, by the number that they have here.
@@ -58,6 +63,7 @@ pub struct Runner {
     asked: bool,
     /// The last thing that went wrong in this run.
     warned: Option<String>,
+    tags: Tags,
     out: Outputs<Told>,
 }
 
@@ -69,16 +75,19 @@ impl Machine for Runner {
     /// Without the desktop's own clock of an abort: whoever decides has one for all sources.
     fn new(now: Now, Config { mut desktop, session }: Config) -> Self {
         desktop.timeouts.abort = None;
+        let mode = if desktop.auto_approve { ASKS_NOBODY } else { ASKS };
         let mut this = Self {
             desktop: Desktop::new(now, desktop),
             session,
             is_up: false,
             llms: Vec::new(),
+            mode,
             turn: None,
             asks: BTreeMap::new(),
             asks_given: 0,
             asked: false,
             warned: None,
+            tags: Tags::default(),
             out: Outputs::default(),
         };
         this.settle();
@@ -112,6 +121,7 @@ impl Runner {
             Wish::Prompt { turn, words, .. } => return self.prompt(now, turn, &words),
             Wish::Cancel { .. } => Command::Abort,
             Wish::Answer { ask, reply } => return self.answer(now, ask, reply),
+            Wish::Set { setting: Setting::Mode(mode), .. } => return self.set_mode(now, tag, mode),
             Wish::Set { setting, .. } => Command::SetLlm { tag, index: self.llm(setting)? },
             Wish::Aside { question, .. } => {
                 let message = Box::new(Message::text(format!("{ASIDE} {question}")));
@@ -148,9 +158,21 @@ impl Runner {
             return Err(Refused::NotReady);
         }
         let options = Some(options(&self.llms)).filter(|options| !options.is_empty());
-        let state = SessionState { config_options: options, ..SessionState::default() };
+        let modes = Some(SessionModes { current_mode_id: self.mode.to_owned(), available_modes: modes() });
+        let state = SessionState { modes, config_options: options, ..SessionState::default() };
         self.done(tag, Ok(Done::Opened(self.session.clone(), Box::new(state))));
         self.news(Moment::Between, News::Opened);
+        Ok(())
+    }
+
+    /// The runner has no answer to it.
+    fn set_mode(&mut self, now: Now, tag: Tag, mode: String) -> Result<(), Refused> {
+        let known = [ASKS, ASKS_NOBODY].into_iter().find(|known| *known == mode);
+        let known = known.ok_or(Refused::Invalid("no mode of that name"))?;
+        self.desktop.command(now, Command::SetAutoApprove(known == ASKS_NOBODY))?;
+        self.mode = known;
+        self.done(tag, Ok(Done::Fine));
+        self.news(self.moment(), News::Mode(mode));
         Ok(())
     }
 
@@ -167,6 +189,7 @@ impl Runner {
         };
         self.desktop.command(now, command)?;
         (self.turn, self.asked, self.warned) = (Some(turn), false, None);
+        self.tags = Tags::default();
         self.news(Moment::Turn, News::Began(By::Us(turn)));
         Ok(())
     }
@@ -212,8 +235,7 @@ impl Runner {
             Event::TurnEnded(step) => self.step(step.turn_index, Some(step.summary)),
             Event::Progress(progress) => {
                 let moment = if progress.in_run { Moment::Turn } else { Moment::Between };
-                let (speaker, text) = (Speaker::Agent, progress.delta);
-                self.news(moment, News::Text { speaker, message: None, text });
+                self.text(moment, |tags, say| tags.push(&progress.delta, say));
             }
             Event::ToolStarted(start) => {
                 let call = ToolCallUpdate {
@@ -347,10 +369,12 @@ impl Runner {
             Ok(Exit::Done | Exit::SlashCommand) => (Outcome::Completed, None),
             // A question of the agent's ends its run.
             Ok(Exit::Exited) if self.asked => (Outcome::Completed, None),
-            Ok(Exit::Exited) => (Outcome::Failed, warned.and_then(error)),
             Ok(Exit::MaxTurns) => (Outcome::Failed, None),
             Ok(Exit::Aborted) => (Outcome::Cancelled, None),
-            Ok(Exit::Other(_)) => (Outcome::Failed, warned.and_then(error)),
+            // Its word for it is no reason.
+            Ok(Exit::Exited | Exit::Other(_)) => {
+                (Outcome::Failed, error(warned.unwrap_or_else(|| "the agent gave up".to_owned())))
+            }
             Err(failure) => (outcome(&failure), error(failure.to_string())),
         };
         let word = if how == Outcome::Failed && word.as_deref() == Some(MAX_TURNS) {
@@ -358,8 +382,21 @@ impl Runner {
         } else {
             word
         };
+        self.text(Moment::Turn, |tags, say| tags.flush(say));
         self.news(Moment::Turn, News::Ended(Box::new(Ended { turn, how, word, trouble, spent, meta: None })));
         self.turn = None;
+    }
+
+    fn text(&mut self, moment: Moment, read: impl FnOnce(&mut Tags, &mut dyn FnMut(Piece<'_>))) {
+        let (session, out) = (&self.session, &mut self.out);
+        read(&mut self.tags, &mut |piece| {
+            let (speaker, text) = match piece {
+                Piece::Text(text) => (Speaker::Agent, text),
+                Piece::Thought(text) => (Speaker::Thought, text),
+            };
+            let news = News::Text { speaker, message: None, text: text.to_owned() };
+            out.tell(Told::News(Item { session: session.clone(), moment, news, raw: None }));
+        });
     }
 
     fn answered(&mut self, tag: Tag, done: Result<desktop::Done, Failure>) {
@@ -411,6 +448,10 @@ impl Runner {
 const ASIDE: &str = "/btw";
 /// The option that chooses the model.
 const MODEL: &str = "model";
+/// The mode in which tools that can do harm wait for a person.
+const ASKS: &str = "ask";
+/// The one in which none does. Runners call it so.
+const ASKS_NOBODY: &str = "yolo";
 /// How long a runner waits for a decision.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// The runner's word for a run that was too long.
@@ -481,6 +522,11 @@ fn decision(option: &str) -> Option<Decision> {
         "deny" => Decision::Deny,
         _ => return None,
     })
+}
+
+fn modes() -> Vec<SessionMode> {
+    let mode = |(id, name): (&str, &str)| SessionMode { id: id.into(), name: name.into(), description: None };
+    [(ASKS, "Ask first"), (ASKS_NOBODY, "Allow everything")].map(mode).into()
 }
 
 /// The models as the option that chooses one.

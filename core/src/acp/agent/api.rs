@@ -265,7 +265,7 @@ pub enum Event {
 }
 
 /// What a client said of itself in the handshake.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Initialized {
     /// The version that it asked for; 1 is spoken.

@@ -128,6 +128,21 @@ impl SessionState {
         with_choices(why, &self.values(setting))
     }
 
+    /// The models, id and name each, and the id of the one that it uses.
+    pub(crate) fn models(&self) -> (Vec<Choice>, Option<String>) {
+        match self.place(&Setting::Model(String::new())) {
+            Ok(Place::Option(option)) => {
+                let current = match &option.current_value {
+                    ConfigValue::Id(id) => Some(id.clone()),
+                    ConfigValue::Bool(_) => None,
+                };
+                (option.choices(), current)
+            }
+            Ok(Place::Models(models)) => (models.choices(), Some(models.current_model_id.clone())),
+            Ok(Place::Modes(_)) | Err(_) => (Vec::new(), None),
+        }
+    }
+
     fn place(&self, setting: &Setting) -> Result<Place<'_>, Unsettable> {
         let (name, what) = match setting {
             Setting::Mode(_) => (MODE, "choice of modes".to_owned()),
@@ -216,7 +231,7 @@ impl SessionModels {
 }
 
 /// The id of a value, and its name.
-type Choice = (String, String);
+pub(crate) type Choice = (String, String);
 
 /// The id that a word means: itself, or the only one that is written so in another case or has such a name.
 fn meant(wanted: &str, choices: Vec<Choice>) -> String {

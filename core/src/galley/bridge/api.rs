@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::super::classify::GATED;
 use super::super::command::{HistoryMessage, Rules};
 use super::super::event::{
-    AskUser, ExitReason, LlmChanged, Ready, SystemMessage, Telemetry, ToolStatus, Trouble, Visibility,
+    AskUser, ExitReason, LlmChanged, Ready, Risk, SystemMessage, Telemetry, ToolStatus, Trouble, Visibility,
 };
 use crate::closed::Closed;
 use crate::limits::{Graces, Limits};
@@ -15,7 +15,8 @@ use crate::machine::{Open, Tag};
 use crate::rpc::Json;
 
 /// What a bridge starts from.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Config {
     /// How the desktop is reached.
     pub open: Open,
@@ -90,6 +91,37 @@ pub enum Command {
         args: Json,
         /// Why it has to be asked, if it has to.
         reason: String,
+    },
+    /// The agent calls a tool that needs no approval here, whatever its name.
+    BeginTool {
+        /// The key of the run that is open.
+        run: RunKey,
+        /// Names the call.
+        tag: Tag,
+        /// The name of the tool.
+        tool: String,
+        /// The arguments of the call, whole.
+        args: Json,
+    },
+    /// The agent itself asks for an approval of a call, whatever its name. [`Event::Decided`] as for a call.
+    AskTool {
+        /// The key of the run that is open.
+        run: RunKey,
+        /// Comes back with [`Event::Decided`], and names the call.
+        tag: Tag,
+        /// The name of the tool: rules that allow it count.
+        tool: String,
+        /// The arguments of the call, whole.
+        args: Json,
+        /// What may go wrong.
+        risk: Risk,
+        /// Why it has to be asked.
+        reason: String,
+    },
+    /// Nobody waits for the approval of that call any more.
+    WithdrawTool {
+        /// The tag that the call was announced with.
+        tag: Tag,
     },
     /// A tool says something meanwhile.
     ToolSaid {
@@ -246,6 +278,8 @@ pub enum Verdict {
     Free,
     /// It may: somebody said so.
     Allowed,
+    /// It may, and so may that tool from here on: somebody said so.
+    AllowedAlways,
     /// It may not: somebody said so.
     Denied,
     /// Somebody said what nobody understands, which is no.
@@ -260,7 +294,7 @@ impl Verdict {
     /// Whether the tool may run.
     #[must_use]
     pub const fn allows(self) -> bool {
-        matches!(self, Self::Free | Self::Allowed)
+        matches!(self, Self::Free | Self::Allowed | Self::AllowedAlways)
     }
 }
 

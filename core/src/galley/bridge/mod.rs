@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::PROTOCOL_VERSION;
-use super::classify::refusal;
+use super::classify::{refusal, risk};
 use super::command::{self, Rules};
 use super::event::{
     Category, Event as Said, ExitReason, Ready, RunComplete, Severity, ToolCallProgress, Trouble, TurnStart,
@@ -31,7 +31,7 @@ use crate::lines::Line;
 use crate::machine::{Deadline, Now, Peer, Refused};
 use crate::role::{Role, Takes, Wire};
 use crate::rpc::shown;
-use run::Run;
+use run::{CallState, Gate, Run};
 
 /// The runner's side of one session.
 #[derive(Debug)]
@@ -169,7 +169,23 @@ impl Role for Bridge {
         match command {
             Command::Progress { delta } => self.progress(now, delta),
             Command::CallTool { run, tag, tool, args, reason } => {
-                self.call_tool(now, run, tag, tool, args, reason)
+                let gate =
+                    if self.gated.contains(&tool) { Gate::Asks(risk(&tool), reason) } else { Gate::Open };
+                self.call_tool(now, run, tag, tool, args, gate)
+            }
+            Command::BeginTool { run, tag, tool, args } => {
+                self.call_tool(now, run, tag, tool, args, Gate::Open)
+            }
+            Command::AskTool { run, tag, tool, args, risk, reason } => {
+                self.call_tool(now, run, tag, tool, args, Gate::Asks(risk, reason))
+            }
+            Command::WithdrawTool { tag } => {
+                let call = self.run.as_mut().and_then(|run| run.call(tag)).ok_or(Refused::Unknown)?;
+                if !matches!(call.state, CallState::Pending { .. }) {
+                    return Err(Refused::Unknown);
+                }
+                self.deny(now, tag, Verdict::Withdrawn, "nobody waits for it any more");
+                Ok(())
             }
             Command::ToolSaid { tag, text } => {
                 let tool_call_id = self.running_call(tag)?.id.clone();

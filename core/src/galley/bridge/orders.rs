@@ -97,8 +97,9 @@ impl Bridge {
             return self.refuse(now, Category::Bridge, &why, Some("approval_response"));
         };
         let (tag, tool) = (call.tag, call.tool.clone());
+        let mut verdict = Verdict::AllowedAlways;
         match decision {
-            Decision::AllowOnce => {}
+            Decision::AllowOnce => verdict = Verdict::Allowed,
             Decision::AlwaysAllowProject => self.rules.project.push(tool),
             Decision::AlwaysAllowGlobal => self.rules.global.push(tool),
             Decision::Deny => return self.deny(now, tag, Verdict::Denied, "User denied this action"),
@@ -107,7 +108,7 @@ impl Bridge {
                 return self.deny(now, tag, Verdict::Unclear, &why);
             }
         }
-        self.run_call(now, tag, Verdict::Allowed);
+        self.run_call(now, tag, verdict);
     }
 
     /// Nothing is said of it between runs.

@@ -1,6 +1,6 @@
 //! One run of a bridge: its steps and their tools.
 
-use super::super::event::{ToolCall, ToolResult, ToolStatus, Visibility};
+use super::super::event::{Risk, ToolCall, ToolResult, ToolStatus, Visibility};
 use super::api::RunKey;
 use crate::machine::{Tag, Time};
 use crate::rpc::Json;
@@ -25,6 +25,13 @@ pub(super) struct Call {
     pub(super) tool: String,
     pub(super) args: Json,
     pub(super) state: CallState,
+}
+
+/// Whether a call waits for an approval, unless a rule allows it: how much may go wrong, and why it is asked.
+#[derive(Debug)]
+pub(super) enum Gate {
+    Open,
+    Asks(Risk, String),
 }
 
 #[derive(Debug)]

@@ -1,13 +1,13 @@
 //! What the agent does: its answer, its tools, its steps.
 
-use super::super::classify::{args_preview, result_preview, risk};
+use super::super::classify::{args_preview, result_preview};
 use super::super::event::{
     Event as Said, Exit, ExitReason, HistoryLoaded, LlmChanged, NO_TOOL, PetAttached, Telemetry, ToolCall,
     ToolCallEnd, ToolCallPending, ToolCallStart, ToolStatus, ToolsReinjected, TurnEnd, TurnProgress,
     Visibility,
 };
 use super::api::{Event, Reply, RequestKey, RunEnd, RunKey, Turn, Verdict};
-use super::run::{Call, CallState, Run, denial};
+use super::run::{Call, CallState, Gate, Run, denial};
 use super::{Bridge, Pet, Request, Stage};
 use crate::machine::{Now, Refused, Tag};
 use crate::rpc::Json;
@@ -29,13 +29,11 @@ impl Bridge {
         tag: Tag,
         tool: String,
         args: Json,
-        reason: String,
+        gate: Gate,
     ) -> Result<(), Refused> {
         let finishing = self.stage == Stage::Finishing;
-        let is_free = self.auto_approve
-            || !self.gated.contains(&tool)
-            || self.rules.global.contains(&tool)
-            || self.rules.project.contains(&tool);
+        let is_free =
+            self.auto_approve || self.rules.global.contains(&tool) || self.rules.project.contains(&tool);
         let run = self.run.as_mut().filter(|run| run.key == key).ok_or(Refused::Unknown)?;
         if run.call(tag).is_some() {
             return Err(Refused::Busy);
@@ -49,6 +47,10 @@ impl Bridge {
         let state = CallState::Pending { approval: approval.clone(), until };
         let (turn_index, absolute_turn_index) = (run.turn, run.absolute());
         run.calls.push(Call { tag, id: id.clone(), tool: tool.clone(), args: args.clone(), state });
+        let Gate::Asks(risk_level, reason) = gate else {
+            self.run_call(now, tag, Verdict::Free);
+            return Ok(());
+        };
         if is_free {
             self.run_call(now, tag, Verdict::Free);
         } else if finishing {
@@ -60,7 +62,7 @@ impl Bridge {
                 turn_index,
                 absolute_turn_index,
                 args_preview: args_preview(&args),
-                risk_level: risk(&tool),
+                risk_level,
                 tool_name: tool,
                 args,
                 reason,
