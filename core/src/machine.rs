@@ -457,6 +457,13 @@ pub enum Change {
         /// The permission bits of the file, from the start on.
         mode: u32,
     },
+    /// These bytes stand at its end. A missing file is made, with these permission bits; one that fails may hold a part.
+    Append {
+        /// What is added; it may hold what people said, so it is shown nowhere.
+        bytes: Secret<Vec<u8>>,
+        /// The permission bits of a file that is made.
+        mode: u32,
+    },
     /// It is gone. A missing file is fine.
     Remove,
 }

@@ -1,4 +1,4 @@
-//! Small files, replaced as a whole.
+//! Small files, replaced as a whole, and larger ones that grow at their end.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
@@ -18,10 +18,11 @@ use crate::errno::errno;
 ///
 /// # Errors
 ///
-/// What the system says. Nothing has changed then.
+/// What the system says. Nothing has changed then, but for what was to be added: of that a part may be there.
 pub fn carry_out(store: &Store) -> Result<(), Errno> {
     let done = match &store.change {
         Change::Put { bytes, mode } => put(&store.path, bytes.expose(), *mode),
+        Change::Append { bytes, mode } => append(&store.path, bytes.expose(), *mode),
         Change::Remove => match fs::remove_file(&store.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             done => done,
@@ -37,6 +38,29 @@ fn put(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
     }
     written
+}
+
+fn append(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    use rustix::fs::OFlags;
+    // A link would lead elsewhere, and a pipe would keep us waiting.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC).bits().cast_signed();
+    let open =
+        |new: bool| OpenOptions::new().append(true).create_new(new).mode(mode).custom_flags(flags).open(path);
+    let mut file = match open(false) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let directory = path.parent().ok_or(error)?;
+            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+            let file = open(true)?;
+            // Exactly these bits, whatever the umask.
+            file.set_permissions(Permissions::from_mode(mode))?;
+            file
+        }
+        opened => opened?,
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    file.write_all(bytes)
 }
 
 fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {

@@ -179,6 +179,11 @@ impl<M: Machine> Desk<M> {
                 let text = String::from_utf8(bytes.expose().clone()).expect("files are text");
                 self.files.insert(path, (text, mode));
             }
+            Change::Append { bytes, mode } => {
+                let text = std::str::from_utf8(bytes.expose()).expect("files are text");
+                self.stored_as.insert(path.clone(), id);
+                self.files.entry(path).or_insert_with(|| (String::new(), mode)).0.push_str(text);
+            }
             Change::Remove => {
                 self.files.remove(&path);
             }

@@ -11,9 +11,10 @@ use agentline_core::discovery::{
 };
 use agentline_core::galley::desktop;
 use agentline_core::hub::api::{HubProblem, Variables, Who};
-use agentline_core::hub::{AgentKind, AgentSpec, Caller, Errand, Found, RunnerStart};
+use agentline_core::hub::{AgentKind, AgentSpec, Caller, Errand, Found, RunnerStart, Switches};
 use agentline_core::subagent::env::{Scrubbed, scrub};
 use agentline_core::{SpawnSpec, Stderr};
+use agentline_os::file;
 use agentline_os::process::can_enter;
 
 use crate::find;
@@ -51,6 +52,11 @@ impl Errands {
     /// Whether agents that run already may dial in.
     pub(super) fn takes_in(&self) -> bool {
         self.settings.reverse.unwrap_or(true)
+    }
+
+    /// What else the settings say.
+    pub(super) fn switches(&self) -> Switches {
+        Switches { transcripts: self.settings.transcripts.unwrap_or_default() }
     }
 
     /// The command that is told of what nobody sees.
@@ -96,6 +102,11 @@ impl Errands {
                 self.read_settings();
                 Found::Enabled(changed.map_err(|problem| problem.message))
             }
+            Errand::Read(path) => Found::Read(match file::read(&path, TRANSCRIPT) {
+                Ok(bytes) => Ok(bytes.into()),
+                Err(error) if error.is_missing() => Ok(Vec::new().into()),
+                Err(error) => Err(error.to_string()),
+            }),
             Errand::Who(pid) => Found::Who(caller(pid)),
         }
     }
@@ -272,6 +283,8 @@ impl Process {
     }
 }
 
+/// Bytes of a conversation's file: more are never written.
+const TRANSCRIPT: usize = 65 << 20;
 /// What says which terminal somebody sits at is no business of an agent's.
 const TERMINALS: [&str; 6] = ["TERM", "TMUX", "TMUX_PANE", "STY", "SSH_TTY", "SSH_CONNECTION"];
 /// Parents that are looked at.

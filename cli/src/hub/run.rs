@@ -86,6 +86,7 @@ fn config(folders: &Folders, errands: &mut Errands, log: &Log, eager: bool) -> C
         stored,
         home: folders.home.to_string_lossy().into_owned(),
         agents,
+        switches: errands.switches(),
         eager,
         ..Config::new(server::Config::new(Address(folders.control_socket())))
     }
@@ -134,6 +135,7 @@ impl Process<'_> {
                     {
                         self.log.say(Level::Info, format_args!("{} agents", agents.len()));
                         let _ = events.command(Command::Agents(agents));
+                        let _ = events.command(Command::Switches(self.errands.switches()));
                     }
                     let found = self.errands.run(errand);
                     // Refused when nobody waits for it any more.

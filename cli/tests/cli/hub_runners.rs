@@ -1,6 +1,7 @@
 //! Galley runners in a hub: real processes, and commands as they are typed in several terminals.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
@@ -72,4 +73,33 @@ fn what_has_no_session_without_a_hub_says_so() {
         assert!(refused.err.contains("only a hub has sessions of it"), "{refused:?}");
         assert!(refused.err.contains("agentline session new --agent galley"), "{refused:?}");
     }
+}
+
+#[test]
+fn a_runner_remembers_across_its_own_end_and_the_hubs() {
+    let desk = desk();
+    let id = desk.session("galley", "hello");
+    assert_eq!(desk.wait(&id), Some(0));
+    let file = desk.home.state(&format!("transcripts/{id}.ndjson"));
+    let mode = fs::metadata(&file).expect("a file").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    assert_eq!(desk.run(&["hub", "stop", "-y"]).code, Some(0));
+    let status = desk.run(&["session", "send", &id, "history"]);
+    assert_eq!(status.code, Some(0), "{status:?}");
+    assert_eq!(desk.wait(&id), Some(0));
+    let said = desk.run(&["session", "show", &id, "--last"]);
+    assert!(said.out.contains("I remember 2 messages."), "{said:?}");
+    let health = desk.run(&["hub", "status", "--json"]).objects();
+    assert_eq!(health[0]["transcripts"], "runners", "{health:?}");
+
+    settings(&desk, r#"{"transcripts":"none"}"#);
+    assert_eq!(desk.run(&["session", "send", &id, "crash 1"]).code, Some(0));
+    assert_eq!(desk.wait(&id), Some(5));
+    assert_eq!(desk.run(&["session", "send", &id, "history"]).code, Some(0));
+    assert_eq!(desk.wait(&id), Some(0));
+    let said = desk.run(&["session", "show", &id, "--last"]);
+    assert!(said.out.contains("I remember 0 messages."), "{said:?}");
+
+    assert_eq!(desk.run(&["session", "delete", &id, "-y"]).code, Some(0));
+    assert!(!file.exists());
 }

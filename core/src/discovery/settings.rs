@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::folders::Folders;
 use super::json::{self, Position};
 use super::launch::Environment;
+use crate::hub::api::Transcripts;
 use crate::machine::{Change, Store};
 
 /// `settings.json`. Fields that this version does not know are kept as they are.
@@ -32,6 +33,9 @@ pub struct Settings {
     /// may hold. One that makes no sense is a problem of its own, and the settings count.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub runners: BTreeMap<String, Value>,
+    /// Of which conversations a hub keeps what was said: `none`, or `runners`. Absent: of those with runners.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcripts: Option<Transcripts>,
     /// Whether a hub takes in agents that run already and dial in. Absent: it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse: Option<bool>,
@@ -187,7 +191,9 @@ mod tests {
         let folders = Folders::new("/home/me".into(), &|_| None);
         match settings.store(&folders).change {
             Change::Put { bytes, mode: 0o600 } => String::from_utf8(bytes.expose().clone()).unwrap(),
-            Change::Put { .. } | Change::Remove => panic!("settings are private files"),
+            Change::Put { .. } | Change::Append { .. } | Change::Remove => {
+                panic!("settings are private files")
+            }
         }
     }
 

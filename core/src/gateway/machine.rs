@@ -275,6 +275,7 @@ impl Gateway {
             | Wish::Set { .. }
             | Wish::Aside { .. }
             | Wish::Rules(_)
+            | Wish::OfRunner(_)
             | Wish::Delete { .. }
             | Wish::Login { .. }
             | Wish::Logout

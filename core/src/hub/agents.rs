@@ -295,6 +295,7 @@ impl Hub {
         }
         self.states.insert(sid, state);
         self.catch_up(now, source);
+        self.runner_opened(now, source, sid);
     }
 
     /// A session could not be opened.

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::api::{HubProblem, Policy, Variables, Who};
+use super::api::{HubProblem, Policy, Transcripts, Variables, Who};
 use super::book::{Counters, Prompt, Record, Sid};
 use crate::acp::session::Implementation;
 use crate::control::server;
 use crate::machine::{Address, OpenError, SpawnSpec, Tag};
+use crate::secret::Secret;
 use crate::session::{Noted, TurnId};
 
 /// What a hub starts from.
@@ -34,6 +35,8 @@ pub struct Config {
     pub home: String,
     /// The policy of a session that is given none.
     pub policy: Policy,
+    /// What else the user's settings say.
+    pub switches: Switches,
     /// The agents that there are.
     pub agents: Vec<AgentSpec>,
     /// Whether the sessions of agents are listed all the time. Else only while somebody looks, and an agent is started
@@ -57,11 +60,20 @@ impl Config {
             stored: Stored::default(),
             home: "/".to_owned(),
             policy: Policy::Ask,
+            switches: Switches::default(),
             agents: Vec::new(),
             eager: false,
             timeouts: Timeouts::default(),
         }
     }
+}
+
+/// What the user's settings say besides agents.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Switches {
+    /// Of which conversations the hub keeps what was said.
+    pub transcripts: Transcripts,
 }
 
 /// The clocks of a hub, beside those of its agents' connections.
@@ -179,6 +191,8 @@ pub enum Errand {
         /// Whether it is on from here on.
         on: bool,
     },
+    /// What is in that file, at most 65 MiB of it; one that is missing is empty: [`Found::Read`].
+    Read(PathBuf),
     /// Who that process is: [`Found::Who`].
     Who(u32),
 }
@@ -194,6 +208,8 @@ pub enum Found {
     Launch(Result<Box<SpawnSpec>, String>),
     /// Whether that changed anything, or why it could not be written.
     Enabled(Result<bool, String>),
+    /// The bytes of a file, or why it cannot be read.
+    Read(Result<Secret<Vec<u8>>, String>),
     /// A process.
     Who(Caller),
 }
@@ -214,6 +230,8 @@ pub struct Caller {
 pub enum Command {
     /// An errand is done. Refused: `Unknown`, nobody waits for it.
     Done(Tag, Found),
+    /// The settings say something else.
+    Switches(Switches),
     /// The agents are others.
     Agents(Vec<AgentSpec>),
     /// Listen anew: somebody has removed the names of the sockets. What is connected stays. Refused: `Closed`.

@@ -9,6 +9,7 @@ use super::book::{ApprovalId, Book, Do, Kept, Sid, SourceId, Stand, Taken};
 use super::config::{Command, Config, Errand, Event, Found, Stored};
 use super::links::{Links, is_link};
 use super::lives::Life;
+use super::memory::Memory;
 use super::runners::Runner;
 use super::shelf::{Shelf, take_up};
 use super::show;
@@ -57,9 +58,11 @@ pub struct Hub {
     /// Programs that ask.
     pub(super) programs: BTreeMap<Key, ApprovalId>,
     pub(super) watch: Watch,
+    /// What is kept of conversations with runners.
+    pub(super) memory: Memory,
     /// When somebody listed sessions last.
     pub(super) looked: Option<Time>,
-    shelf: Shelf,
+    pub(super) shelf: Shelf,
     pub(super) clocks: BTreeSet<(Time, Clock)>,
     /// Processes of ours.
     pids: BTreeMap<LinkId, u32>,
@@ -86,6 +89,8 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) enum Expects {
     Open(Sid),
+    /// What was said before.
+    History(Sid),
     Model(Sid, Name, Box<SessionState>),
     Set(Key, Sid, Box<Setting>),
     List(Arc<str>),
@@ -101,6 +106,9 @@ pub(super) enum Pending {
     Folder(Key, Box<(super::api::SessionNew, Who)>),
     Launch(Arc<str>),
     Runner(Sid),
+    /// What was said before, for the runner or for a reader.
+    Recall(SourceId, Sid),
+    Show(Key, Sid, Option<usize>),
     Discover(Key),
     Enable(Key, String, bool),
 }
@@ -177,6 +185,7 @@ impl Machine for Hub {
             waits: BTreeMap::new(),
             programs: BTreeMap::new(),
             watch: Watch::default(),
+            memory: Memory::default(),
             looked: None,
             shelf: Shelf::new(config.state.clone(), counters),
             clocks: BTreeSet::new(),
@@ -223,6 +232,7 @@ impl Machine for Hub {
         self.links_heard(now, None);
         self.control.tick(now);
         self.book.tick(now);
+        self.forget_conversations(now);
         while let Some((at, clock)) = self.clocks.first().cloned()
             && at <= now.mono
         {
@@ -242,6 +252,7 @@ impl Machine for Hub {
                 self.found(now, pending, found);
             }
             Command::Agents(specs) => self.sync(now, specs),
+            Command::Switches(switches) => self.switches(now, switches),
             Command::Listen => {
                 self.control.command(now, &(), server::Command::Listen)?;
                 if let Some(address) = self.config.reverse.clone() {
@@ -348,6 +359,12 @@ impl Hub {
         match (pending, found) {
             (Pending::Launch(id), Found::Launch(spec)) => self.launched(now, &id, spec),
             (Pending::Runner(sid), Found::Launch(spec)) => self.runner_launched(now, sid, spec),
+            (Pending::Recall(source, sid), Found::Read(read)) => {
+                self.recalled(now, source, sid, read.map(|bytes| bytes.expose().clone()));
+            }
+            (Pending::Show(key, sid, tail), Found::Read(read)) => {
+                self.shown_stored(now, key, (sid, tail), read.map(|bytes| bytes.expose().clone()));
+            }
             (Pending::Who(key, call), Found::Who(caller)) => self.known(now, key, *call, &caller),
             (Pending::Folder(key, new), Found::Folder(exists)) => self.folder(now, key, *new, exists),
             (Pending::Discover(key), Found::Agents(specs, problems)) => {
@@ -360,7 +377,16 @@ impl Hub {
             // An answer to another question: as if nothing had been found.
             (Pending::Launch(id), _) => self.launched(now, &id, Err(NOT_FOUND.to_owned())),
             (Pending::Runner(sid), _) => self.runner_launched(now, sid, Err(NOT_FOUND.to_owned())),
-            (Pending::Who(key, _) | Pending::Folder(key, _) | Pending::Discover(key), _)
+            (Pending::Recall(source, sid), _) => {
+                self.recalled(now, source, sid, Err(NOT_FOUND.to_owned()));
+            }
+            (
+                Pending::Show(key, ..)
+                | Pending::Who(key, _)
+                | Pending::Folder(key, _)
+                | Pending::Discover(key),
+                _,
+            )
             | (Pending::Enable(key, ..), _) => {
                 self.fail(now, key, Failure::new(ErrorTag::Internal, "it could not be found out"));
             }
@@ -521,6 +547,7 @@ impl Hub {
         if self.book.news(now, sid, source, item) {
             // What the book makes of it comes first.
             self.perform_all(now);
+            self.note_news(now, sid, item);
             self.show(now, sid, item);
         }
     }
@@ -546,6 +573,7 @@ impl Hub {
             (Expects::Open(sid), Ok(Done::Opened(name, state))) => {
                 self.opened(now, source, sid, name, *state);
             }
+            (Expects::History(sid), done) => self.was_recalled(now, source, sid, done.map(drop)),
             (Expects::Open(sid), Err(trouble)) => self.refused_to_open(now, sid, &trouble),
             (Expects::Model(sid, name, state), Ok(_)) => self.enter(now, source, sid, name, *state),
             (Expects::Model(sid, _, state), Err(trouble)) => self.refused_model(now, sid, &state, trouble),

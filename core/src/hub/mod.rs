@@ -54,15 +54,16 @@
 //! # What survives
 //!
 //! Before anything of a step is said it is on disk: the numbers that may have been given, one small file for each session,
-//! one for each prompt that waits or can be tried again. No reply of an agent is written. After a crash what ran is
-//! cancelled as interrupted, and what waited is held. A file that cannot be written is a problem of `health`, and is tried
+//! one for each prompt that waits or can be tried again. No reply of an agent that speaks ACP is written. After a crash what ran is
+//! cancelled as interrupted, and what waited is held. What was said in a session with a runner is kept (a file of its own, 30
+//! days, [`Switches::transcripts`]) and given back to the next process. A file that cannot be written is a problem of `health`, and is tried
 //! again. [`Stored`] reads the files.
 //!
 //! # What the outside has to do
 //!
 //! Besides links and files, which every machine leaves to its driver: each [`Errand`] is answered by [`Command::Done`]. There
-//! are five: whether a folder exists, which agents there are, how one is started (program, arguments, and an environment
-//! that only the outside knows), switching one on or off in the settings, and who the process of a client is. The lock of
+//! are six: whether a folder exists, which agents there are, how one is started (program, arguments, and an environment
+//! that only the outside knows), switching one on or off in the settings, who the process of a client is, and what is in a file. The lock of
 //! the state folder, `hub.json`, the log, and running a command for a [`Notice`] are the driver's as well.
 //!
 //! ```
@@ -122,6 +123,7 @@ mod frames;
 mod links;
 mod lives;
 mod machine;
+mod memory;
 mod runners;
 mod shelf;
 mod show;
@@ -131,6 +133,6 @@ mod watch;
 
 pub use self::config::{
     AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Notice, NoticeKind, RunnerStart,
-    Stored, Timeouts,
+    Stored, Switches, Timeouts,
 };
 pub use self::machine::Hub;

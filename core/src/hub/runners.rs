@@ -22,7 +22,7 @@ use crate::closed::Closed;
 use crate::galley::desktop;
 use crate::machine::{Machine, Now, Open as Way, SpawnSpec};
 use crate::session::galley::Config;
-use crate::session::{Can, Name, Open, Source, SourceConfig, Up, Wish, why};
+use crate::session::{Can, Item, Moment, Name, News, Open, Source, SourceConfig, Up, Wish, why};
 
 /// The process of one session.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub(super) struct Runner {
     pub(super) run: Run,
     /// It is wanted again when it is gone.
     wanted: bool,
+    /// What is told of its memory when it is open.
+    pub(super) notice: Option<String>,
 }
 
 /// Processes that stay while there is nothing to do for them.
@@ -37,6 +39,12 @@ const MOST: usize = 20;
 /// How long a runner may take to end a run that was given up, from then on: a model that says nothing keeps it from that
 /// for 20 s and more.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Runner {
+    const fn new(run: Run) -> Self {
+        Self { run, wanted: false, notice: None }
+    }
+}
 
 impl Hub {
     /// The session whose process that is.
@@ -58,7 +66,7 @@ impl Hub {
                 let source = *source;
                 self.open_runner(now, source, sid);
             }
-            Some(Runner { run: Run::Leaving(_), wanted }) => *wanted = true,
+            Some(Runner { run: Run::Leaving(_), wanted, .. }) => *wanted = true,
             Some(Runner { run: Run::Down | Run::Launching | Run::Starting(_), .. }) => {}
         }
     }
@@ -68,7 +76,7 @@ impl Hub {
         let id = Arc::clone(&session.home.agent);
         let start = RunnerStart { session: sid.to_string(), workspace: session.home.cwd.to_string() };
         self.make_room_for_runner(now);
-        self.runners.insert(sid, Runner { run: Run::Launching, wanted: false });
+        self.runners.insert(sid, Runner::new(Run::Launching));
         let env = self.agents.get(&id).map(|agent| agent.env.clone()).unwrap_or_default();
         let errand = Errand::Launch { agent: id, env, runner: Some(start) };
         self.errand(errand, Pending::Runner(sid));
@@ -118,7 +126,7 @@ impl Hub {
         let placed =
             self.sources.insert(now, source, Source::new(now, SourceConfig::Runner(Box::new(config))));
         debug_assert!(placed.is_ok(), "each number is given once");
-        self.runners.insert(sid, Runner { run: Run::Starting(source), wanted: false });
+        self.runners.insert(sid, Runner::new(Run::Starting(source)));
         let mut life = Life::new(Arc::clone(&id), Of::Runner(sid));
         life.names.insert(name(sid), sid);
         self.lives.insert(source, life);
@@ -138,18 +146,27 @@ impl Hub {
             agent.proven();
         }
         if self.book.get(sid).is_some_and(|session| session.is_wanted()) {
-            self.open_runner(now, source, sid);
+            self.recall(now, source, sid);
         } else {
             self.end_runner(now, sid, &Stand::default(), Wish::Leave);
         }
     }
 
-    fn open_runner(&mut self, now: Now, source: SourceId, sid: Sid) {
+    pub(super) fn open_runner(&mut self, now: Now, source: SourceId, sid: Sid) {
         let Some(session) = self.book.get(sid) else { return };
         let setup = Box::new(SessionSetup::in_directory(&*session.home.cwd));
         self.opening.insert(sid, source);
         if let Err(refused) = self.wish(now, source, Wish::Open(Open::New, setup), Expects::Open(sid)) {
             self.cannot_open(now, sid, start_failed("refused", refused.to_string()));
+        }
+    }
+
+    /// It takes prompts: what is to be known of its memory is told.
+    pub(super) fn runner_opened(&mut self, now: Now, source: SourceId, sid: Sid) {
+        let notice = self.runners.get_mut(&sid).and_then(|runner| runner.notice.take());
+        if let Some(text) = notice {
+            let (session, moment, news) = (name(sid), Moment::Between, News::Note(text));
+            self.news(now, source, &Item { session, moment, news, raw: None });
         }
     }
 

@@ -14,6 +14,7 @@ use super::api::{HubProblem, SessionBrief, SessionsList};
 use super::book::{Book, Counters, Kept, Prompt, Record, Sid};
 use super::config::{AgentKind, Stored};
 use super::desk::looks::{is_listed, newest_first};
+use super::memory;
 use super::show;
 use crate::machine::{Change, Ids, Now, Outputs, Store, StoreId};
 use crate::session::TurnId;
@@ -34,6 +35,7 @@ enum File {
     Counters,
     Session(Sid),
     Prompt(Sid, TurnId),
+    Transcript(Sid),
 }
 
 /// What stands in the file of a prompt.
@@ -69,7 +71,11 @@ impl Shelf {
                 self.counters = counters;
                 File::Counters
             }
-            Kept::Session(sid) | Kept::Gone(sid) => File::Session(sid),
+            Kept::Session(sid) => File::Session(sid),
+            Kept::Gone(sid) => {
+                self.drop_transcript(sid, ids, out);
+                File::Session(sid)
+            }
             Kept::Prompt(sid, turn, prompt) => {
                 let bytes = prompt_file(&prompt);
                 return self.put(File::Prompt(sid, turn), bytes, ids, out);
@@ -77,6 +83,22 @@ impl Shelf {
             Kept::NoPrompt(sid, turn) => return self.put(File::Prompt(sid, turn), None, ids, out),
         };
         self.write(file, book, ids, out);
+    }
+
+    /// The file of a conversation.
+    pub(super) fn transcript(&self, sid: Sid) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join(memory::file_name(sid)))
+    }
+
+    /// Adds to the file of a conversation.
+    pub(super) fn append<E>(&mut self, sid: Sid, bytes: Vec<u8>, ids: &mut Ids, out: &mut Outputs<E>) {
+        let Some(path) = self.transcript(sid) else { return };
+        let id = *self.ids.entry(File::Transcript(sid)).or_insert_with(|| ids.fresh_store());
+        out.store(id, Store { path, change: Change::Append { bytes: bytes.into(), mode: 0o600 } });
+    }
+
+    pub(super) fn drop_transcript<E>(&mut self, sid: Sid, ids: &mut Ids, out: &mut Outputs<E>) {
+        self.put(File::Transcript(sid), None, ids, out);
     }
 
     /// Tries again what could not be written.
@@ -91,7 +113,8 @@ impl Shelf {
         let kept = self.ids.iter().find(|(_, of)| **of == id).map(|(file, _)| *file);
         let gone = || self.removed.iter().find(|(of, _)| *of == id).map(|(_, file)| *file);
         let file = kept.or_else(gone);
-        self.failed.extend(file);
+        // What was to be added is lost; the rest of the file is as it was.
+        self.failed.extend(file.filter(|file| !matches!(file, File::Transcript(_))));
         file.is_some()
     }
 
@@ -104,6 +127,7 @@ impl Shelf {
                 let said = book.get(sid).and_then(|session| session.said(turn));
                 said.and_then(|prompt| prompt_file(prompt))
             }
+            File::Transcript(_) => return,
         };
         self.put(file, bytes, ids, out);
     }
@@ -134,6 +158,7 @@ fn path(folder: &Path, file: File) -> PathBuf {
     match file {
         File::Counters => folder.join(COUNTERS),
         File::Session(sid) => folder.join(SESSIONS).join(format!("{sid}.json")),
+        File::Transcript(sid) => folder.join(memory::file_name(sid)),
         File::Prompt(sid, turn) => folder.join(QUEUE).join(format!("{sid}-{}.json", turn.0)),
     }
 }

@@ -39,6 +39,7 @@ impl Hub {
             self.due.insert(sid);
         }
         if let Some(sid) = sid {
+            self.note_fact(now, sid, fact);
             self.fact_of(now, sid, fact, asks);
         }
         if let Some(id) = asks {

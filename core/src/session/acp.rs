@@ -125,6 +125,7 @@ impl Acp {
             Wish::Leave => Command::Shutdown,
             Wish::Aside { .. } => return Err(Refused::NotOffered("side questions")),
             Wish::Rules(_) => return Err(Refused::NotOffered("rules of approval")),
+            Wish::OfRunner(_) => return Err(Refused::NotOffered("what runners have")),
             Wish::Seen(_) => return Err(Refused::NotOffered("presence records")),
             Wish::Accept | Wish::Refuse(_) => return Err(Refused::NotOffered("a hello")),
         };

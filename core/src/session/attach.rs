@@ -146,6 +146,7 @@ impl Attached {
             | Wish::Set { .. }
             | Wish::Aside { .. }
             | Wish::Rules(_)
+            | Wish::OfRunner(_)
             | Wish::Close { .. }
             | Wish::Delete { .. }
             | Wish::Login { .. }

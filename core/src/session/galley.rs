@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 
 use super::acp::down;
 use super::{
-    AskId, Asked, By, Can, Done, Ended, Item, Moment, Name, News, Noted, Open, Outcome, Question, Reply,
-    Setting, Settled, Step, Told, Trouble, TurnId, Up, Warning, Wish,
+    AskId, Asked, By, Can, Done, Ended, Item, Moment, Name, News, Noted, OfRunner, Open, Outcome, Question,
+    Reply, Setting, Settled, Step, Told, Trouble, TurnId, Up, Warning, Wish,
 };
 use crate::acp::session::{
     ConfigKind, ConfigOption, ConfigValue, Implementation, SessionMode, SessionModes, SessionState,
@@ -131,6 +131,11 @@ impl Runner {
                 let rules = serde_json::from_str::<Rules>(rules.get());
                 Command::SetRules(rules.map_err(|_| Refused::Invalid("rules are lists of tools"))?)
             }
+            Wish::OfRunner(OfRunner::History(messages)) => Command::LoadHistory { tag, messages },
+            Wish::OfRunner(OfRunner::AutoApprove(on)) => Command::SetAutoApprove(on),
+            Wish::OfRunner(OfRunner::DescribeTools) => Command::ReinjectTools(tag),
+            Wish::OfRunner(OfRunner::Pet(Some(port))) => Command::AttachPet { tag, port },
+            Wish::OfRunner(OfRunner::Pet(None)) => Command::DetachPet(tag),
             Wish::Close { .. } => Command::Close,
             Wish::Leave => Command::Stop,
             Wish::Open(Open::Fork(_), _) => return Err(Refused::NotOffered("forking sessions")),
@@ -143,9 +148,9 @@ impl Runner {
             Wish::Accept | Wish::Refuse(_) => return Err(Refused::NotOffered("a hello")),
             Wish::Serve { .. } => return Err(Refused::NotOffered("files and terminals")),
         };
-        let answers = !matches!(command, Command::SetLlm { .. } | Command::Abort | Command::Stop);
+        let silent = is_silent(&command);
         self.desktop.command(now, command)?;
-        if answers {
+        if silent {
             // The runner has no answer to these.
             self.done(tag, Ok(Done::Fine));
         }
@@ -441,6 +446,25 @@ impl Runner {
     fn news(&mut self, moment: Moment, news: News) {
         let session = self.session.clone();
         self.out.tell(Told::News(Item { session, moment, news, raw: None }));
+    }
+}
+
+/// Whether the runner has no answer to it, so that it is done when it is written.
+const fn is_silent(command: &Command) -> bool {
+    match command {
+        Command::Say { .. }
+        | Command::Reply { .. }
+        | Command::Decide { .. }
+        | Command::SetRules(_)
+        | Command::SetAutoApprove(_)
+        | Command::Close => true,
+        Command::LoadHistory { .. }
+        | Command::SetLlm { .. }
+        | Command::ReinjectTools(_)
+        | Command::AttachPet { .. }
+        | Command::DetachPet(_)
+        | Command::Abort
+        | Command::Stop => false,
     }
 }
 

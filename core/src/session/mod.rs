@@ -41,6 +41,7 @@ use crate::acp::session::{
 use crate::acp::update::{AvailableCommand, Chunk, Patch, Plan, Speaker, ToolCallUpdate, Usage};
 use crate::acp::{ContentBlock, Json, PermissionOption, SessionId};
 use crate::closed::Closed;
+use crate::galley::HistoryMessage;
 use crate::machine::{Refused, Tag};
 use crate::rpc::RpcError;
 
@@ -176,6 +177,8 @@ pub enum Wish {
     },
     /// Rules of approval, as written.
     Rules(Json),
+    /// What only a Galley runner has.
+    OfRunner(OfRunner),
     /// Close a session.
     Close {
         /// The session; it can be opened again where it is kept.
@@ -197,6 +200,20 @@ pub enum Wish {
     Seen(Sighting),
     /// End the link; open turns and questions end with it.
     Leave,
+}
+
+/// What only a Galley runner can be asked for.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OfRunner {
+    /// The conversation so far, before its first prompt: it keeps none itself.
+    History(Vec<HistoryMessage>),
+    /// Whether no tool needs an approval, from the next call on.
+    AutoApprove(bool),
+    /// Describe its tools to the model again.
+    DescribeTools,
+    /// Show the session as a desktop pet, which listens at that local port; `None`: as none any more.
+    Pet(Option<u16>),
 }
 
 /// What stands in a record about a session whose link tells no turns.
@@ -550,6 +567,7 @@ pub fn may(can: Can, wish: &Wish, running: bool) -> Result<(), Refused> {
         Wish::Set { .. } => offered(can.set, "settings"),
         Wish::Aside { .. } => offered(can.aside, "side questions"),
         Wish::Rules(_) => offered(can.rules, "rules of approval"),
+        Wish::OfRunner(_) => offered(can.rules, "what runners have"),
         Wish::Close { .. } => offered(can.close, "closing sessions"),
         Wish::Delete { .. } => offered(can.delete, "deleting sessions"),
         Wish::Logout => offered(can.logout, "logout"),

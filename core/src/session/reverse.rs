@@ -100,6 +100,7 @@ fn command(tag: Tag, wish: Wish) -> Result<Command, Refused> {
         Wish::Set { .. } => return Err(Refused::NotOffered("settings")),
         Wish::Aside { .. } => return Err(Refused::NotOffered("side questions")),
         Wish::Rules(_) => return Err(Refused::NotOffered("rules of approval")),
+        Wish::OfRunner(_) => return Err(Refused::NotOffered("what runners have")),
         Wish::Close { .. } => return Err(Refused::NotOffered("closing sessions")),
         Wish::Delete { .. } => return Err(Refused::NotOffered("deleting sessions")),
         Wish::Login { .. } | Wish::Logout => return Err(Refused::NotOffered("logins")),

@@ -54,6 +54,29 @@ pub(super) fn rows() -> Vec<Row> {
             let check = check(move |seen| assert!(!path.exists() && seen.stores_failed.is_empty()));
             (script, check)
         }),
+        row("a file grows at its end, and what is no file of ours does not", |dir| {
+            symlink("target", dir.join("link")).expect("a link");
+            let add = |id, name: &str, content: &str| {
+                let change = Change::Append { bytes: content.as_bytes().to_vec().into(), mode: 0o600 };
+                Step::Store(StoreId::from_number(id), Store { path: dir.join(name), change })
+            };
+            let script = vec![
+                add(1, "new/record", "a\n"),
+                add(1, "new/record", "b\n"),
+                add(2, "link", "c"),
+                look(|_| ()),
+            ];
+            let dir = dir.to_owned();
+            let check = check(move |seen| {
+                let path = dir.join("new/record");
+                let mode = fs::metadata(&path).expect("a file").permissions().mode() & 0o777;
+                assert_eq!((fs::read_to_string(path).expect("text"), mode), ("a\nb\n".to_owned(), 0o600));
+                let failed = (StoreId::from_number(2), rustix::io::Errno::LOOP.raw_os_error());
+                assert_eq!(seen.stores_failed, [failed]);
+                assert!(!dir.join("target").exists());
+            });
+            (script, check)
+        }),
         row("a store that fails says why and leaves nothing behind", |dir| {
             let folder = dir.join("folder");
             fs::create_dir(&folder).expect("a directory");

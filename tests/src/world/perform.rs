@@ -40,6 +40,9 @@ impl World<'_> {
             Change::Put { bytes, .. } => {
                 self.files.insert(store.path, bytes.expose().clone());
             }
+            Change::Append { bytes, .. } => {
+                self.files.entry(store.path).or_default().extend(bytes.expose());
+            }
             Change::Remove => {
                 self.files.remove(&store.path);
             }

@@ -1,10 +1,14 @@
 //! Galley runners of a hub, word by word: one process for each session, through the same commands as any other agent.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use agentline_core::control::server;
-use agentline_core::hub::{AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub, Stored};
+use agentline_core::hub::api::Transcripts;
+use agentline_core::hub::{
+    AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub, Stored, Switches,
+};
 use agentline_core::{Address, Exit, Group, Heard, LinkId, Peer, SpawnSpec};
 use agentline_tests::desk::Desk;
 use serde_json::{Value, json};
@@ -16,6 +20,10 @@ pub(super) struct Shop {
     pub(super) runners: BTreeMap<String, LinkId>,
     /// Whether a runner is ready as soon as it is there.
     pub(super) is_ready: bool,
+    /// Whether a runner takes what was said before at once.
+    pub(super) remembers: bool,
+    /// What runners were told and nobody has looked at.
+    heard: BTreeMap<LinkId, Vec<Value>>,
 }
 
 pub(super) fn spec(enabled: bool) -> AgentSpec {
@@ -33,18 +41,47 @@ pub(super) fn spec(enabled: bool) -> AgentSpec {
 
 impl Shop {
     pub(super) fn new() -> Self {
-        Self::with(Stored::default())
+        Self::with(Stored::default(), Transcripts::Runners)
     }
 
-    pub(super) fn with(stored: Stored) -> Self {
+    pub(super) fn with(stored: Stored, transcripts: Transcripts) -> Self {
         let mut config = Config::new(server::Config::new(Address("/run/control.sock".into())));
         config.control.connections = 400;
         config.agents = vec![spec(true)];
         config.state = Some("/state".into());
         config.stored = stored;
+        config.switches = Switches { transcripts };
         let mut hub = Desk::<Hub>::new(config);
         hub.heard(LinkId::FIRST, Heard::Opened(Peer::default()));
-        Self { hub, runners: BTreeMap::new(), is_ready: true }
+        let (runners, heard) = (BTreeMap::new(), BTreeMap::new());
+        Self { hub, runners, is_ready: true, remembers: true, heard }
+    }
+
+    /// The hub is killed, and another one starts on its files.
+    pub(super) fn again(self, transcripts: Transcripts) -> Self {
+        let mut stored = Stored::default();
+        for (path, (text, _)) in &self.hub.files {
+            let name = path.strip_prefix("/state").expect("a file of the hub's");
+            let folder = name.parent().and_then(|folder| folder.to_str()).expect("text");
+            let name = name.file_name().and_then(|name| name.to_str()).expect("text");
+            assert!(!stored.read(folder, name, text.as_bytes()), "{name}");
+        }
+        let mut shop = Self::with(stored, transcripts);
+        let files = self.hub.files.into_iter().filter(|(path, _)| path.starts_with("/state/transcripts"));
+        shop.hub.files.extend(files);
+        shop
+    }
+
+    /// What was said in a session, as it is on disk.
+    fn written(&self, session: &str) -> Option<Vec<(String, String)>> {
+        let (text, mode) = self.hub.files.get(Path::new(&format!("/state/transcripts/{session}.ndjson")))?;
+        assert_eq!(*mode, 0o600);
+        let line = |line: &str| {
+            let line: Value = serde_json::from_str(line).expect("JSON");
+            let text = |name: &str| line[name].as_str().expect("text").to_owned();
+            (text("role"), text("content"))
+        };
+        Some(text.lines().map(line).collect())
     }
 
     /// A client asks; where it is answered.
@@ -77,6 +114,10 @@ impl Shop {
                     let program = start.session.into();
                     Found::Launch(Ok(Box::new(SpawnSpec { program, ..SpawnSpec::default() })))
                 }
+                Errand::Read(path) => {
+                    let text = self.hub.files.get(&path).map(|(text, _)| text.clone().into_bytes());
+                    Found::Read(Ok(text.unwrap_or_default().into()))
+                }
                 Errand::Who(_) => Found::Who(Caller::default()),
                 Errand::Discover | Errand::Enable { .. } => Found::Enabled(Ok(false)),
             };
@@ -88,6 +129,14 @@ impl Shop {
                 if self.is_ready {
                     self.ready(&session);
                 }
+            }
+        }
+        for (session, link) in self.runners.clone() {
+            let lines = self.lines(link);
+            let asks = lines.iter().any(|line| line["kind"] == "load_history");
+            self.heard.entry(link).or_default().extend(lines);
+            if asks && self.remembers {
+                self.says(&session, &json!({ "kind": "history_loaded", "messageCount": 1 }));
             }
         }
     }
@@ -112,7 +161,10 @@ impl Shop {
 
     /// What a runner was told since that was asked last.
     pub(super) fn told(&mut self, session: &str) -> Vec<Value> {
-        self.lines(self.runners[session])
+        let link = self.runners[session];
+        let mut told = self.heard.remove(&link).unwrap_or_default();
+        told.extend(self.lines(link));
+        told
     }
 
     pub(super) fn kinds(&mut self, session: &str) -> Vec<String> {
@@ -344,4 +396,121 @@ fn a_hub_that_stops_waits_for_no_run() {
     // Clients that do not leave are left.
     shop.hub.pass(Duration::from_secs(60));
     assert!(shop.hub.ended);
+}
+
+fn said(role: &str, content: &str) -> (String, String) {
+    (role.to_owned(), content.to_owned())
+}
+
+#[test]
+fn what_was_said_is_given_back_to_the_next_process_and_by_the_next_hub() {
+    let mut shop = Shop::new();
+    let id = shop.begin("first");
+    assert_eq!(shop.written(&id), None, "it is not known that it was taken");
+    shop.answers(&id, "one");
+    // The last words may come behind the end.
+    shop.says(&id, &json!({ "kind": "turn_progress", "delta": " and a half", "source": "workbench" }));
+    let all = [said("user", "first"), said("assistant", "one"), said("assistant", " and a half")];
+    assert_eq!(shop.written(&id).as_deref(), Some(&all[..]));
+    assert!(!shop.kinds(&id).contains(&"load_history".to_owned()), "it is new");
+
+    shop.call("session.send", &json!({ "sessionId": id, "content": "second" }));
+    shop.exits(&id, 1);
+    shop.remembers = false;
+    shop.call("session.retry", &json!({ "sessionId": id }));
+    let given = |shop: &mut Shop| {
+        let told = shop.told(&id);
+        let kinds: Vec<String> =
+            told.iter().map(|it| it["kind"].as_str().expect("a kind").to_owned()).collect();
+        let history = told.into_iter().find(|line| line["kind"] == "load_history");
+        let messages = history.map(|line| line["messages"].as_array().expect("messages").clone());
+        let text = |message: Value| {
+            let text = |name: &str| message[name].as_str().expect("text").to_owned();
+            (text("role"), text("content"))
+        };
+        (kinds, messages.map(|all| all.into_iter().map(text).collect::<Vec<_>>()))
+    };
+    let (kinds, history) = given(&mut shop);
+    assert!(!kinds.contains(&"user_message".to_owned()), "not before it knows what was said: {kinds:?}");
+    let all = vec![said("user", "first"), said("assistant", "one and a half")];
+    assert_eq!(history, Some(all.clone()));
+    shop.says(&id, &json!({ "kind": "history_loaded", "messageCount": 3 }));
+    assert_eq!(shop.kinds(&id), ["user_message"]);
+    shop.answers(&id, "two");
+
+    let mut shop = shop.again(Transcripts::Runners);
+    let row = shop.row(&id);
+    assert_eq!((&row["channel"], &row["status"]), (&json!("galley"), &json!("completed")), "{row}");
+    let shown = shop.call("session.show", &json!({ "sessionId": id }));
+    let roles: Vec<&str> =
+        shown["result"].as_array().expect("messages").iter().filter_map(|it| it["role"].as_str()).collect();
+    assert_eq!(roles, ["user", "agent", "user", "agent"], "{shown}");
+    assert!(shop.runners.is_empty(), "nobody starts a runner to look");
+    shop.ask("session.send", &json!({ "sessionId": id, "content": "third" }));
+    let (kinds, history) = given(&mut shop);
+    assert!(kinds.contains(&"user_message".to_owned()));
+    let more = [said("user", "second"), said("assistant", "two")];
+    assert_eq!(history, Some([&all[..], &more].concat()));
+    assert_eq!(shop.kinds(&id), [] as [&str; 0]);
+
+    shop.call("session.delete", &json!({ "sessionId": id }));
+    assert_eq!(shop.written(&id), None);
+}
+
+#[test]
+fn a_runner_that_takes_no_history_goes_on_without_and_that_is_told() {
+    let mut shop = Shop::new();
+    shop.remembers = false;
+    let id = shop.begin("first");
+    shop.answers(&id, "one");
+    shop.exits(&id, 0);
+    let watch = shop.ask("session.watch", &json!({ "sessionId": id }));
+    shop.ask("session.send", &json!({ "sessionId": id, "content": "second" }));
+    shop.says(
+        &id,
+        &json!({ "kind": "error", "message": "no", "category": "business", "context": "load_history" }),
+    );
+    assert!(shop.kinds(&id).contains(&"user_message".to_owned()));
+    let frames = shop.lines(watch);
+    let notes: Vec<&Value> =
+        frames.iter().map(|frame| &frame["data"]).filter(|it| it["kind"] == "system_message").collect();
+    assert_eq!(notes.len(), 1, "{frames:?}");
+    assert!(notes[0]["content"].as_str().is_some_and(|text| text.contains("without what was said before")));
+}
+
+#[test]
+fn with_transcripts_off_nothing_is_written_and_one_notice_says_what_that_means() {
+    let mut shop = Shop::with(Stored::default(), Transcripts::None);
+    let health = shop.call("health", &json!({}));
+    assert_eq!(health["result"]["transcripts"], "none");
+    let id = shop.begin("first");
+    shop.answers(&id, "one");
+    assert_eq!(shop.written(&id), None);
+    shop.exits(&id, 0);
+    let watch = shop.ask("session.watch", &json!({ "sessionId": id }));
+    for task in ["second", "third"] {
+        shop.call("session.send", &json!({ "sessionId": id, "content": task }));
+        shop.answers(&id, "done");
+    }
+    assert!(!shop.kinds(&id).contains(&"load_history".to_owned()));
+    let frames = shop.lines(watch);
+    let notes = frames.iter().filter(|frame| frame["data"]["kind"] == "system_message");
+    assert_eq!(notes.count(), 1, "{frames:?}");
+}
+
+#[test]
+fn a_conversation_that_is_over_for_a_month_is_removed() {
+    let mut shop = Shop::new();
+    let (old, new) = (shop.begin("one"), shop.begin("two"));
+    for id in [&old, &new] {
+        shop.answers(id, "done");
+    }
+    shop.exits(&old, 0);
+    shop.hub.pass(Duration::from_secs(29 * 24 * 3600));
+    shop.call("session.send", &json!({ "sessionId": new, "content": "on" }));
+    shop.answers(&new, "done");
+    assert!(shop.written(&old).is_some());
+    shop.hub.pass(Duration::from_secs(2 * 24 * 3600));
+    shop.row(&old);
+    assert_eq!((shop.written(&old).is_some(), shop.written(&new).is_some()), (false, true));
 }

@@ -68,9 +68,23 @@ pub struct Health {
     /// The socket for agents that connect by themselves; null without one.
     #[serde(default)]
     pub reverse: Option<String>,
+    /// Of which conversations what was said is written to disk.
+    #[serde(default)]
+    pub transcripts: Transcripts,
     /// What is wrong; a row goes when it is mended.
     #[serde(default)]
     pub problems: Vec<HubProblem>,
+}
+
+/// Of which conversations a hub writes what was said.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Transcripts {
+    /// Of none. A runner that is started again remembers nothing.
+    None,
+    /// Of those with Galley runners, which keep none themselves.
+    #[default]
+    Runners,
 }
 
 /// Something that is wrong with a hub.

@@ -429,6 +429,12 @@ impl Book {
         }
     }
 
+    /// Whether what is old may be forgotten: the hub has run for some time, and its clock is right.
+    #[must_use]
+    pub fn may_forget(&self, now: Now) -> bool {
+        now.mono >= self.spared
+    }
+
     /// No prompt is sent from here on; all of them wait.
     pub const fn pause(&mut self) {
         self.paused = true;

@@ -53,6 +53,13 @@ impl Book {
         }
     }
 
+    /// All of it was told.
+    pub fn reread_over(&mut self, sid: Sid) {
+        if let Some(session) = self.sessions.get_mut(&sid) {
+            session.story.read(true);
+        }
+    }
+
     /// A link says that it has the session. `false`: it is somebody else's.
     pub fn announce(&mut self, now: Now, sid: Sid, link: SourceId, name: Name, can: Can) -> bool {
         let Some(session) = self.sessions.get_mut(&sid) else { return false };

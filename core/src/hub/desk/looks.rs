@@ -36,6 +36,9 @@ impl Hub {
     /// The messages: those that are known, or those that the agent is asked for.
     pub(super) fn session_show(&mut self, now: Now, key: Key, it: &SessionShow) -> Desk {
         let sid = self.sid(&it.session_id)?;
+        if it.load != Some(false) && self.show_stored(key, sid, it.tail) {
+            return Ok(None);
+        }
         let session = self.book.get(sid).ok_or_else(|| super::no_session(&it.session_id))?;
         let known = session.running().is_some()
             || session.link().is_some()

@@ -232,6 +232,7 @@ impl Hub {
             agents: self.agents.values().filter(up).count() + self.runners.len(),
             clients: self.clients(),
             reverse: self.reverse(),
+            transcripts: self.config.switches.transcripts,
             problems: self.problems.values().cloned().collect(),
         }
     }
