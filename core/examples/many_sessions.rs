@@ -44,6 +44,7 @@ fn settle(hub: &mut Hub) -> (Option<LinkId>, usize) {
             Output::Tell(Event::Errand(tag, errand)) => {
                 let found = match errand {
                     Errand::Folder(_) => Found::Folder(true),
+                    Errand::Rules(_) => Found::Kept(Ok(())),
                     Errand::Read(_) => Found::Read(Ok(Vec::new().into())),
                     Errand::Who(_) => Found::Who(Caller::default()),
                     // No agent is started: what that costs is its own.

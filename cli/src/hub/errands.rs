@@ -56,7 +56,11 @@ impl Errands {
 
     /// What else the settings say.
     pub(super) fn switches(&self) -> Switches {
-        Switches { transcripts: self.settings.transcripts.unwrap_or_default() }
+        let transcripts = self.settings.transcripts.unwrap_or_default();
+        // What allows something has to be the user's own word.
+        let own = find::trusted(&self.folders).is_ok();
+        let rules = self.settings.runner_rules.clone().filter(|_| own).unwrap_or_default();
+        Switches { transcripts, rules }
     }
 
     /// The command that is told of what nobody sees.
@@ -101,6 +105,12 @@ impl Errands {
                 let changed = find::change_settings(&self.folders, |settings| settings.enable(&agent, on));
                 self.read_settings();
                 Found::Enabled(changed.map_err(|problem| problem.message))
+            }
+            Errand::Rules(rules) => {
+                let kept =
+                    find::change_settings(&self.folders, |settings| settings.runner_rules = Some(rules));
+                self.read_settings();
+                Found::Kept(kept.map_err(|problem| problem.message))
             }
             Errand::Read(path) => Found::Read(match file::read(&path, TRANSCRIPT) {
                 Ok(bytes) => Ok(bytes.into()),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::folders::Folders;
 use super::json::{self, Position};
 use super::launch::Environment;
-use crate::hub::api::Transcripts;
+use crate::hub::api::{ToolRules, Transcripts};
 use crate::machine::{Change, Store};
 
 /// `settings.json`. Fields that this version does not know are kept as they are.
@@ -33,6 +33,9 @@ pub struct Settings {
     /// may hold. One that makes no sense is a problem of its own, and the settings count.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub runners: BTreeMap<String, Value>,
+    /// The tools that runners need not ask about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner_rules: Option<ToolRules>,
     /// Of which conversations a hub keeps what was said: `none`, or `runners`. Absent: of those with runners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcripts: Option<Transcripts>,

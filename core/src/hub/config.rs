@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::api::{HubProblem, Policy, Transcripts, Variables, Who};
+use super::api::{HubProblem, Policy, ToolRules, Transcripts, Variables, Who};
 use super::book::{Counters, Prompt, Record, Sid};
 use crate::acp::session::Implementation;
 use crate::control::server;
@@ -74,6 +74,8 @@ impl Config {
 pub struct Switches {
     /// Of which conversations the hub keeps what was said.
     pub transcripts: Transcripts,
+    /// The tools that runners need not ask about.
+    pub rules: ToolRules,
 }
 
 /// The clocks of a hub, beside those of its agents' connections.
@@ -191,6 +193,8 @@ pub enum Errand {
         /// Whether it is on from here on.
         on: bool,
     },
+    /// Keep these rules in the settings: [`Found::Kept`].
+    Rules(ToolRules),
     /// What is in that file, at most 65 MiB of it; one that is missing is empty: [`Found::Read`].
     Read(PathBuf),
     /// Who that process is: [`Found::Who`].
@@ -208,6 +212,8 @@ pub enum Found {
     Launch(Result<Box<SpawnSpec>, String>),
     /// Whether that changed anything, or why it could not be written.
     Enabled(Result<bool, String>),
+    /// It is written, or why not.
+    Kept(Result<(), String>),
     /// The bytes of a file, or why it cannot be read.
     Read(Result<Secret<Vec<u8>>, String>),
     /// A process.

@@ -107,6 +107,8 @@ pub(super) enum Pending {
     Launch(Arc<str>),
     Runner(Sid),
     /// What was said before, for the runner or for a reader.
+    /// Rules are kept, for whoever set them.
+    Rules(Option<Key>),
     Recall(SourceId, Sid),
     Show(Key, Sid, Option<usize>),
     Discover(Key),
@@ -359,6 +361,7 @@ impl Hub {
         match (pending, found) {
             (Pending::Launch(id), Found::Launch(spec)) => self.launched(now, &id, spec),
             (Pending::Runner(sid), Found::Launch(spec)) => self.runner_launched(now, sid, spec),
+            (Pending::Rules(key), Found::Kept(kept)) => self.rules_kept(now, key, kept),
             (Pending::Recall(source, sid), Found::Read(read)) => {
                 self.recalled(now, source, sid, read.map(|bytes| bytes.expose().clone()));
             }
@@ -377,6 +380,7 @@ impl Hub {
             // An answer to another question: as if nothing had been found.
             (Pending::Launch(id), _) => self.launched(now, &id, Err(NOT_FOUND.to_owned())),
             (Pending::Runner(sid), _) => self.runner_launched(now, sid, Err(NOT_FOUND.to_owned())),
+            (Pending::Rules(key), _) => self.rules_kept(now, key, Err(NOT_FOUND.to_owned())),
             (Pending::Recall(source, sid), _) => {
                 self.recalled(now, source, sid, Err(NOT_FOUND.to_owned()));
             }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::agents::{Run, start_failed};
 use super::api::{HubProblem, Transcripts};
 use super::book::{Fact, Prompt, Sid, SourceId};
-use super::config::{Errand, Switches};
+use super::config::Errand;
 use super::machine::{Expects, Hub, Pending};
 use crate::acp::ContentBlock;
 use crate::acp::update::Speaker;
@@ -74,11 +74,6 @@ impl Hub {
     /// Whether conversations with runners are written.
     const fn remembers(&self) -> bool {
         matches!(self.config.switches.transcripts, Transcripts::Runners)
-    }
-
-    /// The settings say something else.
-    pub(super) fn switches(&mut self, _: Now, switches: Switches) {
-        self.config.switches = switches;
     }
 
     /// What the book says of a session of a runner.

@@ -124,6 +124,7 @@ mod links;
 mod lives;
 mod machine;
 mod memory;
+mod rules;
 mod runners;
 mod shelf;
 mod show;

@@ -12,13 +12,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::agents::{Run, broken_off, start_failed};
-use super::api::{Policy, Reason, Status};
+use super::api::{Policy, Reason, Sent, Status};
 use super::book::{Sid, SourceId, Stand};
 use super::config::{Errand, Event, RunnerStart};
 use super::lives::{Life, Of};
 use super::machine::{Clock, Expects, Hub, Pending, Stage};
 use crate::acp::session::SessionSetup;
 use crate::closed::Closed;
+use crate::control::{ErrorTag, Failure};
 use crate::galley::desktop;
 use crate::machine::{Machine, Now, Open as Way, SpawnSpec};
 use crate::session::galley::Config;
@@ -121,6 +122,7 @@ impl Hub {
         };
         let mut desktop = desktop::Config::new(Way::Spawn(spec));
         desktop.auto_approve = policy == Policy::Allow;
+        desktop.rules = self.rules_of(sid);
         let source = self.fresh_source();
         let config = Config { desktop, session: name(sid) };
         let placed =
@@ -243,6 +245,29 @@ impl Hub {
         if self.book.get(sid).is_some_and(|session| session.stuck_at() == Some(source)) {
             self.end_runner(now, sid, &Stand::default(), Wish::Leave);
         }
+    }
+
+    /// A question beside the conversation.
+    pub(super) fn btw(&mut self, now: Now, sid: Sid, question: String) -> Result<Sent, Failure> {
+        let Some(Run::Up(source)) = self.runners.get(&sid).map(|runner| runner.run) else {
+            let text = format!("no runner has {sid}: session send starts one");
+            return Err(Failure::new(ErrorTag::RunnerError, text));
+        };
+        let wish = Wish::Aside { session: name(sid), question };
+        self.wish(now, source, wish, Expects::Nothing)
+            .map_err(|refused| Failure::new(ErrorTag::RunnerError, refused.to_string()))?;
+        Ok(Sent { dispatch: "dispatched".to_owned() })
+    }
+
+    /// Ends the process of a session.
+    pub(super) fn shut_runner_down(&mut self, now: Now, sid: Sid) -> Sent {
+        let runs = self.runners.get(&sid).is_some_and(|it| matches!(it.run, Run::Starting(_) | Run::Up(_)));
+        if runs {
+            let stand = Stand::new(Status::Cancelled, None);
+            self.end_runner(now, sid, &stand, Wish::Leave);
+        }
+        let dispatch = if runs { "shutdown_sent" } else { "already_stopped" }.to_owned();
+        Sent { dispatch }
     }
 
     /// A runner was told to leave: it takes no prompts from here on.

@@ -40,6 +40,9 @@ impl Hub {
         }
         if let Some(sid) = sid {
             self.note_fact(now, sid, fact);
+            if let Fact::Settled(id) = fact {
+                self.learn(now, sid, *id);
+            }
             self.fact_of(now, sid, fact, asks);
         }
         if let Some(id) = asks {

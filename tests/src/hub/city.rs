@@ -323,6 +323,7 @@ impl Office {
                 let changed = found.is_some_and(|spec| std::mem::replace(&mut spec.enabled, on) != on);
                 Found::Enabled(Ok(changed))
             }
+            Errand::Rules(_) => Found::Kept(Ok(())),
             Errand::Read(_) => Found::Read(Ok(Vec::new().into())),
             Errand::Who(pid) => Found::Who(Caller {
                 who: Who { program: Some("agentline".to_owned()), pid: Some(pid), ..Who::default() },

@@ -203,6 +203,7 @@ impl<'d> Siege<'d> {
             Errand::Launch { .. } if self.dice.once_in(8) => Found::Launch(Err("no".to_owned())),
             Errand::Launch { .. } => Found::Launch(Ok(Box::new(SpawnSpec::default()))),
             Errand::Enable { on, .. } => Found::Enabled(Ok(on)),
+            Errand::Rules(_) => Found::Kept(Ok(())),
             Errand::Read(_) => Found::Read(Ok(Vec::new().into())),
             Errand::Who(pid) => {
                 let who = Who { pid: Some(pid), ..Who::default() };

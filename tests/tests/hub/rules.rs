@@ -65,6 +65,7 @@ impl Room {
                     let spec = SpawnSpec { program: (*agent).into(), ..SpawnSpec::default() };
                     Found::Launch(Ok(Box::new(spec)))
                 }
+                Errand::Rules(_) => Found::Kept(Ok(())),
                 Errand::Read(_) => Found::Read(Ok(Vec::new().into())),
                 Errand::Who(_) => Found::Who(Caller::default()),
                 Errand::Discover | Errand::Enable { .. } => Found::Enabled(Ok(false)),

@@ -50,7 +50,7 @@ impl Shop {
         config.agents = vec![spec(true)];
         config.state = Some("/state".into());
         config.stored = stored;
-        config.switches = Switches { transcripts };
+        config.switches = Switches { transcripts, ..Switches::default() };
         let mut hub = Desk::<Hub>::new(config);
         hub.heard(LinkId::FIRST, Heard::Opened(Peer::default()));
         let (runners, heard) = (BTreeMap::new(), BTreeMap::new());
@@ -114,6 +114,7 @@ impl Shop {
                     let program = start.session.into();
                     Found::Launch(Ok(Box::new(SpawnSpec { program, ..SpawnSpec::default() })))
                 }
+                Errand::Rules(_) => Found::Kept(Ok(())),
                 Errand::Read(path) => {
                     let text = self.hub.files.get(&path).map(|(text, _)| text.clone().into_bytes());
                     Found::Read(Ok(text.unwrap_or_default().into()))
@@ -513,4 +514,87 @@ fn a_conversation_that_is_over_for_a_month_is_removed() {
     shop.hub.pass(Duration::from_secs(2 * 24 * 3600));
     shop.row(&old);
     assert_eq!((shop.written(&old).is_some(), shop.written(&new).is_some()), (false, true));
+}
+
+#[test]
+fn what_is_allowed_always_is_kept_and_told_to_the_runners_that_it_is_for() {
+    let mut shop = Shop::new();
+    let ids = [shop.begin("one"), shop.begin("two")];
+    let elsewhere = shop.call("session.new", &json!({ "agent": "galley", "task": "t", "cwd": "/other" }));
+    assert_eq!(elsewhere["result"]["session"]["id"], "s3");
+    let ask = |shop: &mut Shop, approval: &str, tool: &str| {
+        shop.says(
+            "s1",
+            &json!({ "kind": "tool_call_pending", "approvalId": approval, "turnIndex": 0,
+            "toolName": tool, "args": {}, "argsPreview": "", "riskLevel": "high", "reason": "" }),
+        );
+    };
+    let rules = |shop: &mut Shop, id: &str| {
+        shop.told(id).into_iter().rfind(|line| line["kind"] == "set_approval_rules")
+    };
+    for id in ["s1", "s2", "s3"] {
+        shop.told(id);
+    }
+    ask(&mut shop, "appr_1", "code_run");
+    shop.call("approval.respond", &json!({ "approvalId": "a1", "optionId": "always_allow_project" }));
+    let told = rules(&mut shop, "s2").expect("rules");
+    assert_eq!((&told["alwaysAllowGlobal"], &told["alwaysAllowProject"]), (&json!([]), &json!(["code_run"])));
+    assert_eq!(rules(&mut shop, "s3").expect("rules")["alwaysAllowProject"], json!([]), "another project");
+    ask(&mut shop, "appr_2", "file_write");
+    shop.call("approval.respond", &json!({ "approvalId": "a2", "optionId": "always_allow_global" }));
+    assert_eq!(rules(&mut shop, "s3").expect("rules")["alwaysAllowGlobal"], json!(["file_write"]));
+    let listed = shop.call("rules.list", &json!({}));
+    let all = json!({ "alwaysAllowGlobal": ["file_write"], "alwaysAllowProject": { "/w": ["code_run"] } });
+    assert_eq!(listed["result"], all);
+
+    // One that starts later knows them before its first message.
+    let late = shop.begin("late");
+    assert_eq!(shop.kinds(&late)[..2], ["set_approval_rules".to_owned(), "user_message".to_owned()]);
+    let set = shop.call("rules.set", &json!({ "alwaysAllowGlobal": ["code_run"] }));
+    assert_eq!(set["result"], json!({ "alwaysAllowGlobal": ["code_run"], "alwaysAllowProject": {} }));
+    assert_eq!(rules(&mut shop, &ids[1]).expect("rules")["alwaysAllowProject"], json!([]));
+    for bad in [
+        json!({ "alwaysAllowGlobal": ["start_long_term_update"] }),
+        json!({ "alwaysAllowProject": { "here": ["code_run"] } }),
+        json!({ "alwaysAllowGlobal": [""] }),
+    ] {
+        assert_eq!(shop.call("rules.set", &bad)["error"], "invalid_args", "{bad}");
+    }
+}
+
+#[test]
+fn a_policy_is_the_runners_as_well() {
+    let mut shop = Shop::new();
+    let id = shop.begin("one");
+    shop.told(&id);
+    for (policy, enabled) in [("allow", true), ("reject", false)] {
+        shop.call("session.set_policy", &json!({ "sessionId": id, "policy": policy }));
+        let told = shop.told(&id);
+        assert_eq!((&told[0]["kind"], &told[0]["enabled"]), (&json!("set_yolo_mode"), &json!(enabled)));
+    }
+    shop.says(
+        &id,
+        &json!({ "kind": "tool_call_pending", "approvalId": "appr_1", "turnIndex": 0,
+        "toolName": "code_run", "args": {}, "argsPreview": "", "riskLevel": "high", "reason": "" }),
+    );
+    assert_eq!(shop.told(&id)[0]["decision"], "deny");
+}
+
+#[test]
+fn a_question_beside_the_conversation_and_the_end_of_a_process_are_runners_own() {
+    let mut shop = Shop::new();
+    let id = shop.begin("one");
+    shop.told(&id);
+    let sent = shop.call("session.btw", &json!({ "sessionId": id, "question": "how far?" }));
+    assert_eq!(sent["result"]["dispatch"], "dispatched", "{sent}");
+    assert_eq!(shop.told(&id)[0]["text"], "/btw how far?");
+    let sent = shop.call("session.shutdown_runner", &json!({ "sessionId": id }));
+    assert_eq!(sent["result"]["dispatch"], "shutdown_sent", "{sent}");
+    assert_eq!(shop.kinds(&id), ["abort", "shutdown"]);
+    shop.exits(&id, 0);
+    assert_eq!(shop.row(&id)["status"], "cancelled");
+    let sent = shop.call("session.shutdown_runner", &json!({ "sessionId": id }));
+    assert_eq!(sent["result"]["dispatch"], "already_stopped", "{sent}");
+    let sent = shop.call("session.btw", &json!({ "sessionId": id, "question": "how far?" }));
+    assert_eq!(sent["error"], "runner_error", "{sent}");
 }

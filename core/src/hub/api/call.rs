@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::{
     AgentList, AgentsEnable, AgentsList, ApprovalAsk, ApprovalBrief, ApprovalRespond, ApprovalsList,
     ApprovalsWatch, Changed, Deleted, Dispatch, Frame, Health, HubHealth, HubStop, LlmSet, MessageBrief,
-    Ping, Pong, QueueView, Responded, Schema, SessionBrief, SessionLoad, SessionNew, SessionQueue,
-    SessionRename, SessionSend, SessionSet, SessionSetPolicy, SessionShow, SessionWait, SessionWatch,
-    SessionsList, SessionsWatch, Shown, Started, Stopping, Version, Waited,
+    Ping, Pong, QueueView, Responded, RulesList, Schema, Sent, SessionBrief, SessionBtw, SessionLoad,
+    SessionNew, SessionQueue, SessionRename, SessionSend, SessionSet, SessionSetPolicy, SessionShow,
+    SessionWait, SessionWatch, SessionsList, SessionsWatch, Shown, Started, Stopping, ToolRules, Version,
+    Waited,
 };
 use crate::control::{Failure, Request};
 use crate::rpc::Json;
@@ -92,6 +93,10 @@ methods! {
     "session.set" SessionSet -> Shown, false;
     "llm.set" LlmSet -> Shown, false;
     "session.set_policy" SessionSetPolicy -> Shown, false;
+    "session.btw" SessionBtw -> Sent, false;
+    "session.shutdown_runner" SessionShutdownRunner -> Sent, false;
+    "rules.list" RulesList -> ToolRules, false;
+    "rules.set" ToolRules -> ToolRules, false;
     "approvals.list" ApprovalsList -> Vec<ApprovalBrief>, false;
     "approvals.watch" ApprovalsWatch -> Frame, true;
     "approval.respond" ApprovalRespond -> Responded, false;
@@ -135,6 +140,8 @@ of_a_session! {
     /// Ends the session in its agent: a turn is cancelled, prompts that wait end as not sent. The row stays, and the next
     /// prompt opens it again.
     SessionClose;
+    /// Ends the process of a runner: what runs is aborted, and it has 3 s. The next prompt starts another one.
+    SessionShutdownRunner;
     /// Takes the session out of the lists, and closes it first.
     SessionArchive;
     /// Puts an archived session back, as it was.

@@ -41,6 +41,7 @@ mod call;
 mod frame;
 mod health;
 mod row;
+mod runner;
 mod session;
 
 pub use self::approval::*;
@@ -48,6 +49,7 @@ pub use self::call::*;
 pub use self::frame::*;
 pub use self::health::*;
 pub use self::row::*;
+pub use self::runner::*;
 pub use self::session::*;
 
 use std::collections::BTreeMap;
@@ -122,7 +124,7 @@ mod tests {
                 assert!(failure.message.starts_with("missing field"), "{name}: {}", failure.message);
             }
             let whole = r#"{"sessionId":"s1","id":"x","enabled":true,"content":"c","name":"n","policy":"ask",
-                "llmName":"m","approvalId":"a1","title":"t","options":[],"later":[1]}"#;
+                "llmName":"m","question":"q","approvalId":"a1","title":"t","options":[],"later":[1]}"#;
             assert!(Call::read(&request(name, whole)).is_ok(), "{name}");
         }
         let unknown = Call::read(&request("session.dance", "{}")).expect_err("unknown");

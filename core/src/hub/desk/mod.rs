@@ -41,7 +41,7 @@ impl Hub {
         let call = match Call::read(request) {
             Ok(call) => call,
             Err(_) if is_galleys(&request.command) => {
-                let text = format!("{} is for sessions of Galley runners", request.command);
+                let text = format!("{} is not here yet", request.command);
                 return self.fail(now, key, Failure::invalid_args(text));
             }
             Err(_) if request.command == "app.activate" => {
@@ -81,6 +81,8 @@ impl Hub {
             | Call::SessionSetPolicy(_)
             | Call::AgentsEnable(_)
             | Call::SessionDelete(_)
+            | Call::ToolRules(_)
+            | Call::SessionShutdownRunner(_)
             | Call::HubStop(_) => true,
             Call::SessionNew(new) => new.policy.is_some_and(show::decides),
             Call::SessionSet(set) => set.mode.is_some() || set.option.is_some(),
@@ -103,6 +105,8 @@ impl Hub {
             | Call::SessionRestore(_)
             | Call::SessionRename(_)
             | Call::LlmSet(_)
+            | Call::SessionBtw(_)
+            | Call::RulesList(_)
             | Call::ApprovalsList(_)
             | Call::ApprovalsWatch(_)
             | Call::ApprovalAsk(_) => false,
@@ -150,6 +154,10 @@ impl Hub {
                 },
             ),
             Call::SessionSetPolicy(it) => self.session_set_policy(now, &it),
+            Call::SessionBtw(it) => self.session_btw(now, it),
+            Call::SessionShutdownRunner(it) => self.session_shutdown_runner(now, &it.session_id),
+            Call::RulesList(_) => reply::<super::api::RulesList>(&self.config.switches.rules),
+            Call::ToolRules(it) => self.set_rules(now, key, it).map(|()| None),
             Call::ApprovalsList(it) => self.approvals_list(&it),
             Call::ApprovalsWatch(it) => self.approvals_watch(now, key, &it),
             Call::ApprovalRespond(it) => self.approval_respond(now, it, who),
@@ -333,6 +341,5 @@ const fn starts(call: &Call) -> bool {
 
 /// Commands that Galley has for its runners.
 fn is_galleys(command: &str) -> bool {
-    ["session.btw", "session.shutdown_runner", "session.reinject", "session.pet_attach", "session.pet_detach"]
-        .contains(&command)
+    ["session.reinject", "session.pet_attach", "session.pet_detach"].contains(&command)
 }

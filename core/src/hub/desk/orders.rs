@@ -9,9 +9,9 @@ use crate::acp::{ContentBlock, SessionId};
 use crate::control::{Answer, ErrorTag, Failure, Key};
 use crate::hub::agents::{Agent, setting};
 use crate::hub::api::{
-    Deleted, Dispatch, Dispatched, Drop, Image, MessageBrief, Origin, Reason, Role, SessionDelete,
-    SessionLoad, SessionNew, SessionQueue, SessionRename, SessionSend, SessionSet, SessionSetPolicy,
-    SessionStop, Shown, Started, Status, Who,
+    Deleted, Dispatch, Dispatched, Drop, Image, MessageBrief, Origin, Reason, Role, SessionBtw,
+    SessionDelete, SessionLoad, SessionNew, SessionQueue, SessionRename, SessionSend, SessionSet,
+    SessionSetPolicy, SessionStop, Shown, Started, Status, Who,
 };
 use crate::hub::book::{Home, Prompt, Sid, Taken};
 use crate::hub::config::{AgentKind, Errand};
@@ -404,6 +404,28 @@ impl Hub {
         reply::<SessionDelete>(&Deleted { deleted: true })
     }
 
+    pub(super) fn session_btw(&mut self, now: Now, it: SessionBtw) -> Desk {
+        let sid = self.sid_of_runner(&it.session_id)?;
+        if it.question.trim().is_empty() {
+            return Err(Failure::invalid_args("the question is empty"));
+        }
+        reply::<SessionBtw>(&self.btw(now, sid, it.question)?)
+    }
+
+    pub(super) fn session_shutdown_runner(&mut self, now: Now, word: &str) -> Desk {
+        let sid = self.sid_of_runner(word)?;
+        let sent = self.shut_runner_down(now, sid);
+        Ok(Some(Answer::reply(&sent)))
+    }
+
+    /// The session that somebody means, if a runner has it.
+    fn sid_of_runner(&self, word: &str) -> Result<Sid, Failure> {
+        let sid = self.sid(word)?;
+        let is_runners = self.book.get(sid).is_some_and(|session| self.is_runner(&session.home.agent));
+        let failure = || Failure::invalid_args(format!("{sid} is no session of a Galley runner"));
+        if is_runners { Ok(sid) } else { Err(failure()) }
+    }
+
     pub(super) fn session_rename(&mut self, now: Now, it: &SessionRename) -> Desk {
         let sid = self.sid(&it.session_id)?;
         self.check_name(&it.name, Some(sid))?;
@@ -414,6 +436,7 @@ impl Hub {
     pub(super) fn session_set_policy(&mut self, now: Now, it: &SessionSetPolicy) -> Desk {
         let sid = self.sid(&it.session_id)?;
         self.book.set_policy(now, sid, it.policy).map_err(|no| self.no(sid, no))?;
+        self.tell_policy(now, sid, it.policy);
         self.shown(now, sid, 0)
     }
 
