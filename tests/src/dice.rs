@@ -78,6 +78,13 @@ impl<'a> Dice<'a> {
         (0..4).fold("hush-".to_owned(), |word, _| format!("{word}{:02x}", self.byte()))
     }
 
+    /// Such a word for some worlds and none for most, and no decision spent: to look for it everywhere is slow.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<String> {
+        let mut dice = self.clone();
+        if dice.once_in(16) { vec![dice.secret()] } else { Vec::new() }
+    }
+
     /// A pause: mostly none, at most 3.6 s, crowded at the short end.
     pub fn pause(&mut self) -> Duration {
         const STEP: Duration = Duration::from_millis(400);

@@ -117,7 +117,7 @@ impl<M: Machine> Checked<M> {
     }
 
     /// Looks for these words in all that the machine, its commands and its outputs show of themselves; in a long run
-    /// at the machine only now and then, and at its end.
+    /// at the machine only now and then, and at its end. Without words it does not look.
     #[must_use]
     pub fn and_secrets(mut self, words: Vec<String>) -> Self
     where
@@ -125,7 +125,7 @@ impl<M: Machine> Checked<M> {
         M::Command: Debug,
         M::Event: Debug,
     {
-        self.secrets = Some(Secrets {
+        self.secrets = (!words.is_empty()).then_some(Secrets {
             words,
             show_machine: |machine| format!("{machine:?}"),
             show_command: |command| format!("{command:?}"),

@@ -19,13 +19,20 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// Bytes of a `requestId`: it comes back in every frame of a stream. 1 KiB: room for any uuid or path.
 pub const REQUEST_ID: usize = 1024;
 
-/// What a client asks for.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+/// What a client asks for. `Debug` shows no arguments: variables of an agent are among them.
+#[derive(Clone, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// What is wanted, as a dotted name: `session.watch`.
     pub command: String,
     /// As they came. `None`: absent or null.
     pub args: Option<Json>,
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.args.as_ref().map_or(0, |args| args.get().len());
+        write!(f, "Request({:?} with {bytes} bytes of arguments)", self.command)
+    }
 }
 
 impl Request {

@@ -13,7 +13,9 @@ use agentline_core::acp::Json;
 use agentline_core::galley::bridge::{self, Bridge, RunEnd};
 use agentline_core::galley::desktop::{Command, Config, Desktop, Event, Message};
 use agentline_core::galley::{Decision, Exit, ExitReason, Ready, ToolStatus};
-use agentline_core::{Graces, Limits, Machine, Now, Open, Output, Refused, SpawnSpec, Stderr, Tag, Time};
+use agentline_core::{
+    Graces, Limits, Machine, Now, Open, Output, Refused, Secret, SpawnSpec, Stderr, Tag, Time,
+};
 
 use crate::dice::Dice;
 use crate::invariants::{Audit, Checked, Checks};
@@ -58,14 +60,20 @@ pub fn pair(data: &[u8], faults: Faults) -> PairLog {
         stops: dice.once_in(2),
     };
     let hangs = dice.once_in(6);
+    let words = dice.secrets();
+    let mut config = config();
+    if let (Some(secret), Open::Spawn(spec)) = (words.first(), &mut config.open) {
+        spec.env.push(("KEY".into(), Secret::new(secret.into())));
+    }
+    let theirs = words.clone();
     let mut world = World::new(dice, faults);
     world.program("runner", move |now, _: &SpawnSpec| {
         let config = bridge::Config::on_stdio("s-1", Ready::default());
-        let machine = Checked::<Bridge>::new(now, (Checks::default(), config));
+        let machine = Checked::<Bridge>::new(now, (Checks::default(), config)).and_secrets(theirs.clone());
         Node::new(machine, agent(hangs)).on_term(|| bridge::Command::Shutdown)
     });
     let log = Rc::new(RefCell::new(PairLog::default()));
-    let machine = Checked::<Desktop>::new(world.now(), (Checks::default(), config()));
+    let machine = Checked::<Desktop>::new(world.now(), (Checks::default(), config)).and_secrets(words);
     let node = world.add(Node::new(machine.and(Runs::default()), host(habits, log.clone())));
     world.command_in(DAY, node, Command::Stop);
     world.run();

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use agentline_core::acp::session::{McpServer, McpStdio, Pair};
 use agentline_core::acp::update::{Speaker, ToolCallUpdate};
 use agentline_core::acp::{
     OptionKind, PermissionOption, PermissionOutcome, RequestKey, SessionId, SessionSetup, StopReason,
@@ -18,7 +19,7 @@ use agentline_core::reverse::Capabilities;
 use agentline_core::reverse::acceptor::{self, Acceptor, Command, Event};
 use agentline_core::reverse::agent::{self, Agent};
 use agentline_core::rpc::RpcError;
-use agentline_core::{Address, Limits, Machine, Now, Open, Output, Refused, Tag};
+use agentline_core::{Address, Limits, Machine, Now, Open, Output, Refused, Secret, Tag};
 
 use super::galley::{lines, talk};
 use crate::dice::Dice;
@@ -135,13 +136,17 @@ pub fn dialled(data: &[u8], faults: Faults) -> DialledLog {
         fails: dice.once_in(4),
     };
     let leaves = dice.once_in(4).then(|| (dice.once_in(2), dice.pause()));
+    let words = dice.secrets();
     let log = Rc::new(RefCell::new(DialledLog::default()));
     let mut world = World::new(dice, faults);
     let (here, there) = world.stream();
     let config = acceptor::Config { open: Some(Open::Given(0)), ..acceptor::Config::taken() };
-    let machine = Checked::<Acceptor>::new(world.now(), (Checks::default(), config)).and(Accounts::default());
-    let hub = world.add_with_given(Node::new(machine, hub_of(hub, log.clone())), here);
-    let machine = Checked::<Agent>::new(world.now(), (Checks::default(), dialling())).and(Asks::default());
+    let machine = Checked::<Acceptor>::new(world.now(), (Checks::default(), config));
+    let machine = machine.and(Accounts::default()).and_secrets(words.clone());
+    let app = hub_of(hub, words.first().cloned(), log.clone());
+    let hub = world.add_with_given(Node::new(machine, app), here);
+    let machine = Checked::<Agent>::new(world.now(), (Checks::default(), dialling()));
+    let machine = machine.and(Asks::default()).and_secrets(words);
     let agent = world.add_with_given(Node::new(machine, agent_of(terminal)), there);
     match leaves {
         Some((true, pause)) => world.command_in(pause, hub, Command::Leave),
@@ -244,7 +249,20 @@ struct HubHabits {
     answer: usize,
 }
 
-fn hub_of(habits: HubHabits, log: Rc<RefCell<DialledLog>>) -> impl FnMut(Now, Event, &mut Vec<Command>) {
+/// What a session is opened with: a server that is given this key.
+fn with_key(secret: Option<&str>) -> SessionSetup {
+    let server = |secret: &str| {
+        let env = vec![Pair { name: "KEY".to_owned(), value: Secret::new(secret.to_owned()) }];
+        McpServer::Stdio(McpStdio { name: "m".to_owned(), command: "/m".into(), args: Vec::new(), env })
+    };
+    SessionSetup { mcp_servers: secret.into_iter().map(server).collect(), ..SessionSetup::in_directory("/n") }
+}
+
+fn hub_of(
+    habits: HubHabits,
+    secret: Option<String>,
+    log: Rc<RefCell<DialledLog>>,
+) -> impl FnMut(Now, Event, &mut Vec<Command>) {
     let mut next = 0;
     move |_, event, commands| {
         let mut log = log.borrow_mut();
@@ -258,10 +276,7 @@ fn hub_of(habits: HubHabits, log: Rc<RefCell<DialledLog>>) -> impl FnMut(Now, Ev
             Event::Hello(_) if habits.refuses => commands.push(Command::Refuse("no".to_owned())),
             Event::Hello(_) => commands.push(Command::Accept),
             Event::Accepted(_) if habits.opens => {
-                commands.push(Command::NewSession {
-                    tag: NEW,
-                    setup: Box::new(SessionSetup::in_directory("/n")),
-                });
+                commands.push(Command::NewSession { tag: NEW, setup: Box::new(with_key(secret.as_deref())) });
             }
             Event::SessionOpened(_, session) => {
                 log.opened += 1;

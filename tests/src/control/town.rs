@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use agentline_core::control::{Answer, Client, Fault, Server, client, server};
+use agentline_core::control::{Answer, Client, Fault, Request, Server, client, server};
 use agentline_core::{Address, Cause, Machine, Tag};
 
 use super::{Calls, Desk, Numbers, Requests, request};
@@ -20,6 +20,8 @@ pub struct Town<'d> {
     pub server: Handle<Server>,
     desk: Rc<RefCell<Desk>>,
     clients: Vec<(Handle<Client>, Rc<RefCell<Fate>>)>,
+    /// Arguments that nobody may see.
+    secrets: Vec<String>,
 }
 
 /// What a client asks for: it does so at once, and leaves when all is answered.
@@ -48,16 +50,18 @@ impl<'d> Town<'d> {
     /// A server that is about to listen. `watch`: unsent bytes above which a watcher loses frames.
     #[must_use]
     pub fn new(dice: Dice<'d>, faults: Faults, watch: usize) -> Self {
+        let secrets = dice.secrets();
         let mut world = World::new(dice, faults);
         let config = server::Config { watch, ..server::Config::new(address()) };
         let machine = Checked::<Server>::new(world.now(), (Checks::default(), config));
         let desk = Rc::new(RefCell::new(Desk::default()));
         let app = Rc::clone(&desk);
-        let node = Node::new(machine.and(Requests::default()), move |_, event, say| {
+        let machine = machine.and(Requests::default()).and_secrets(secrets.clone());
+        let node = Node::new(machine, move |_, event, say| {
             app.borrow_mut().on(event, say);
         });
         let server = world.add(node);
-        Self { world, server, desk, clients: Vec::new() }
+        Self { world, server, desk, clients: Vec::new(), secrets }
     }
 
     /// One more client.
@@ -65,14 +69,15 @@ impl<'d> Town<'d> {
         let machine = Checked::<Client>::new(self.world.now(), (Checks::default(), config()));
         let fate = Rc::new(RefCell::new(Fate::default()));
         let seen = Rc::clone(&fate);
-        let node = Node::new(machine.and(Calls::default()), move |_, event, say| {
+        let machine = machine.and(Calls::default()).and_secrets(self.secrets.clone());
+        let node = Node::new(machine, move |_, event, say| {
             seen.borrow_mut().on(event);
             if seen.borrow().is_over(wish) {
                 say.push(client::Command::Close);
             }
         });
         let client = self.world.add(node);
-        for (tag, request) in (0..).zip(wish.requests()) {
+        for (tag, request) in (0..).zip(wish.requests(&self.secrets)) {
             // A client that could not connect refuses; then there is nobody to wait for an answer.
             let _ = self.world.command(client, client::Command::Call(Tag(tag), request));
         }
@@ -143,10 +148,10 @@ impl<'d> Town<'d> {
 }
 
 impl Wish {
-    fn requests(self) -> impl Iterator<Item = agentline_core::control::Request> {
-        let calls = (0..self.calls).map(|n| match n % 8 {
-            3 => request("later", &n),
-            5 => request("fail", &n),
+    fn requests(self, secrets: &[String]) -> impl Iterator<Item = Request> {
+        let calls = (0..self.calls).map(move |n| match n % 8 {
+            3 => request("later", &secrets),
+            5 => request("fail", &secrets),
             _ => request("echo", &n),
         });
         calls.chain(self.stream.map(|command| request(command, &64)))

@@ -6,6 +6,7 @@ mod desk;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use agentline_core::control::server;
 use agentline_core::hub::api::{Reason, Who};
 use agentline_core::hub::{AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub, Stored};
-use agentline_core::{Address, Machine, SpawnSpec, Stderr};
+use agentline_core::{Address, Machine, Secret, SpawnSpec, Stderr};
 
 use self::agents::Minds;
 use self::desk::Desk;
@@ -122,6 +123,8 @@ pub struct City<'d> {
     desk: Rc<RefCell<Desk>>,
     clients: Vec<clients::Client>,
     office: Rc<RefCell<Office>>,
+    /// What agents are given, and nobody may see.
+    secrets: Vec<String>,
     dice: Dice<'d>,
 }
 
@@ -135,16 +138,17 @@ struct Office {
 
 impl<'d> City<'d> {
     fn new(world: Dice<'d>, mut dice: Dice<'d>, faults: Faults) -> Self {
+        let secrets = world.secrets();
         let mut world = World::new(world, faults);
         let minds = Rc::new(RefCell::new(Minds::new(dice.bytes(8))));
         let office = Office { agents: (0..PEOPLE).map(spec).collect(), innocent: true, changes: 0 };
         for number in 0..PEOPLE {
-            agents::move_in(&mut world, &minds, number);
+            agents::move_in(&mut world, &minds, &secrets, number);
         }
         let office = Rc::new(RefCell::new(office));
-        let hub = open(&mut world, &office, Stored::default());
+        let hub = open(&mut world, &office, &secrets, Stored::default());
         let desk = Rc::new(RefCell::new(Desk::default()));
-        let mut city = Self { world, hub, desk, clients: Vec::new(), office, dice };
+        let mut city = Self { world, hub, desk, clients: Vec::new(), office, secrets, dice };
         city.pass(Duration::from_millis(1));
         city
     }
@@ -207,7 +211,7 @@ impl<'d> City<'d> {
         let stored = self.stored();
         assert_eq!(stored.problems, [], "damaged files");
         self.check_stored(&stored);
-        self.hub = open(&mut self.world, &self.office, stored);
+        self.hub = open(&mut self.world, &self.office, &self.secrets, stored);
         self.desk.borrow_mut().tally.count("started again");
         self.desk.borrow_mut().forget();
         self.pass(Duration::from_millis(1));
@@ -279,10 +283,19 @@ fn spec(number: usize) -> AgentSpec {
     }
 }
 
+fn secret(value: &Secret<String>) -> Secret<OsString> {
+    Secret::new(value.expose().into())
+}
+
 /// Where a hub of a city keeps its files.
 const STATE: &str = "/state";
 
-fn open(world: &mut World<'_>, office: &Rc<RefCell<Office>>, stored: Stored) -> Handle<Hub> {
+fn open(
+    world: &mut World<'_>,
+    office: &Rc<RefCell<Office>>,
+    secrets: &[String],
+    stored: Stored,
+) -> Handle<Hub> {
     let mut control = server::Config::new(address());
     control.watch = 20_000;
     let mut config = Config::new(control);
@@ -290,7 +303,7 @@ fn open(world: &mut World<'_>, office: &Rc<RefCell<Office>>, stored: Stored) -> 
     config.stored = stored;
     config.home = "/home".to_owned();
     config.agents.clone_from(&office.borrow().agents);
-    let machine = Checked::<Hub>::new(world.now(), (Checks::default(), config));
+    let machine = Checked::<Hub>::new(world.now(), (Checks::default(), config)).and_secrets(secrets.to_vec());
     let office = Rc::clone(office);
     world.add(Node::new(machine, move |_, event, say| {
         if let Event::Errand(tag, errand) = event {
@@ -309,11 +322,12 @@ impl Office {
         match errand {
             Errand::Folder(path) => Found::Folder(path != "/nowhere"),
             Errand::Discover => Found::Agents(self.agents.clone(), Vec::new()),
-            Errand::Launch { agent, .. } => {
+            Errand::Launch { agent, env } => {
                 let spec = SpawnSpec {
                     program: (*agent).into(),
                     cwd: "/home".into(),
                     stderr: Stderr::Pipe,
+                    env: env.0.into_iter().map(|(name, value)| (name.into(), secret(&value))).collect(),
                     ..SpawnSpec::default()
                 };
                 Found::Launch(Ok(Box::new(spec)))

@@ -46,8 +46,8 @@ struct Mind {
     stubborn: bool,
 }
 
-pub(super) fn move_in(world: &mut World<'_>, minds: &Rc<RefCell<Minds>>, number: usize) {
-    let minds = Rc::clone(minds);
+pub(super) fn move_in(world: &mut World<'_>, minds: &Rc<RefCell<Minds>>, secrets: &[String], number: usize) {
+    let (minds, secrets) = (Rc::clone(minds), secrets.to_vec());
     world.program(&format!("agent-{number}"), move |now, _: &SpawnSpec| {
         let offers = match number % 3 {
             0 => r#"{"loadSession":true,"sessionCapabilities":{"list":{},"close":{},"delete":{}}}"#,
@@ -58,7 +58,7 @@ pub(super) fn move_in(world: &mut World<'_>, minds: &Rc<RefCell<Minds>>, number:
             capabilities: serde_json::from_str(offers).expect("capabilities"),
             ..agent::Config::on_stdio()
         };
-        let machine = Checked::<Agent>::new(now, (Checks::default(), config));
+        let machine = Checked::<Agent>::new(now, (Checks::default(), config)).and_secrets(secrets.clone());
         let stubborn = minds.borrow_mut().below(4) == 0;
         let mut mind = Mind { number, common: Rc::clone(&minds), asks: BTreeMap::new(), tags: 0, stubborn };
         Node::new(machine, move |_, event, say| mind.hear(event, say)).on_term(|| agent::Command::Shutdown)

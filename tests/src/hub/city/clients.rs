@@ -9,7 +9,7 @@ use agentline_core::hub::api::{
     AgentsEnable, AgentsList, ApprovalAsk, ApprovalRespond, ApprovalsWatch, Decision, Drop, HubHealth,
     Method, Policy, SessionArchive, SessionClose, SessionDelete, SessionLoad, SessionNew, SessionQueue,
     SessionRename, SessionRestore, SessionRetry, SessionSend, SessionSet, SessionSetPolicy, SessionShow,
-    SessionStop, SessionWait, SessionWatch, SessionsList, SessionsWatch,
+    SessionStop, SessionWait, SessionWatch, SessionsList, SessionsWatch, Variables,
 };
 use agentline_core::{Machine, Tag};
 
@@ -65,7 +65,8 @@ impl City<'_> {
         let number = self.desk.borrow().given;
         self.desk.borrow_mut().given += 1;
         let config = client::Config::connect(address());
-        let machine = Checked::<Machine1>::new(self.world.now(), (Checks::default(), config));
+        let machine = Checked::<Machine1>::new(self.world.now(), (Checks::default(), config))
+            .and_secrets(self.secrets.clone());
         let desk = Rc::clone(&self.desk);
         let handle =
             self.world.add(Node::new(machine, move |_, event, _| desk.borrow_mut().hear(number, event)));
@@ -90,6 +91,9 @@ impl City<'_> {
                 cwd: Some(if dice.once_in(12) { "/nowhere" } else { "/w" }.to_owned()),
                 policy: dice.once_in(3).then(|| *dice.pick(&[Policy::Allow, Policy::Reject])),
                 name: dice.once_in(8).then(|| format!("name-{}", dice.below(4))),
+                env: Variables(
+                    self.secrets.iter().map(|key| ("KEY".to_owned(), key.clone().into())).collect(),
+                ),
                 ..SessionNew::default()
             }
             .request(),
