@@ -24,7 +24,7 @@ pub(crate) fn sweep(live: &Path) {
         let path = entry.path();
         let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
         if is_file
-            && let Some(record) = read_record(&path)
+            && let Ok(Some(record)) = read_record(&path)
             && path.file_name() == Some(OsStr::new(&format!("{}.json", record.peer_id)))
             && is_left(&record)
             && sweep_socket(&record)

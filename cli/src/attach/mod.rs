@@ -104,6 +104,8 @@ fn list(format: Format, notes: &Notes) -> Result<ExitCode, Problem> {
     let peers = Peers::look()?;
     if peers.iter().next().is_none() {
         notes.line(&format!("{} {}", In(notes.paint().dim, "◦"), peers.nothing()));
+    } else {
+        peers.foreign().for_each(|theirs| notes.line(&format!("! {theirs}")));
     }
     Ok(output::print(&match (format, columns(io::stdout())) {
         (Format::Json, _) => {

@@ -1,5 +1,6 @@
 //! Which sessions there are, and how the one that is meant can be reached.
 
+use std::fmt;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -30,6 +31,21 @@ pub(crate) struct Peers {
     chosen_by: &'static str,
     /// Sorted by peer id, each with whether it lives.
     found: Vec<(Record, Liveness)>,
+    /// Records that other users wrote.
+    foreign: Vec<Foreign>,
+}
+
+/// A record that another user wrote: it names a socket of theirs.
+pub(crate) struct Foreign {
+    file: PathBuf,
+    user: u32,
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, user } = self;
+        write!(f, "{} belongs to user {user} and is not used", plain(&file.to_string_lossy()))
+    }
 }
 
 /// A session as programs are told of it.
@@ -63,13 +79,19 @@ impl Peers {
         leftovers::sweep(&folder);
         let files = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let records = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
-        let mut records: Vec<Record> = records.filter_map(|path| read_record(&path)).collect();
-        records.sort_by(|a, b| a.peer_id.cmp(&b.peer_id));
-        let found = records.into_iter().map(|record| {
+        let (mut ours, mut foreign) = (Vec::new(), Vec::new());
+        for path in records {
+            match read_record(&path) {
+                Ok(record) => ours.extend(record),
+                Err(theirs) => foreign.push(theirs),
+            }
+        }
+        ours.sort_by(|a: &Record, b| a.peer_id.cmp(&b.peer_id));
+        let found = ours.into_iter().map(|record| {
             let liveness = record.liveness(now(), is_running);
             (record, liveness)
         });
-        Ok(Self { folder, chosen_by, found: found.collect() })
+        Ok(Self { folder, chosen_by, found: found.collect(), foreign })
     }
 
     /// For programs.
@@ -84,6 +106,11 @@ impl Peers {
             socket: record.attach_socket.as_deref(),
             alive: *liveness == Liveness::Alive,
         })
+    }
+
+    /// What is there and was passed over for its owner.
+    pub(crate) fn foreign(&self) -> impl Iterator<Item = &Foreign> {
+        self.foreign.iter().take(NAMED)
     }
 
     /// For people: id, name, state, pid, working directory, socket.
@@ -119,7 +146,8 @@ impl Peers {
 
     /// Where was looked, for whoever found nothing.
     pub(crate) fn nothing(&self) -> String {
-        format!("no session in {} (chosen by {})", self.folder.display(), self.chosen_by)
+        let nothing = format!("no session in {} (chosen by {})", self.folder.display(), self.chosen_by);
+        self.foreign().fold(nothing, |said, theirs| format!("{said}; {theirs}"))
     }
 
     /// The socket of the session that a word means. The living come before the dead.
@@ -178,7 +206,7 @@ fn socket_of_event() -> Result<PathBuf, Problem> {
 
 /// The token of a socket is not even read when another user may listen there.
 fn must_be_ours(socket: &Path) -> Result<(), Problem> {
-    let of = |why: &dyn std::fmt::Display| unreachable(format!("{} {why}", socket.display()));
+    let of = |why: &dyn fmt::Display| unreachable(format!("{} {why}", socket.display()));
     agentline_os::socket::check(socket).map_err(|error| {
         if error == OpenError::NotFound {
             of(&"is not there").hint("agentline attach list")
@@ -193,20 +221,20 @@ fn must_be_ours(socket: &Path) -> Result<(), Problem> {
 }
 
 fn read_token(path: &Path) -> Result<Secret<String>, Problem> {
-    let of = |why: std::fmt::Arguments<'_>| unreachable(format!("{}{why}", path.display()));
+    let of = |why: fmt::Arguments<'_>| unreachable(format!("{}{why}", path.display()));
     let read = file::read_with_facts(path, TOKEN);
     let (bytes, facts) = read.map_err(|unusable| of(format_args!(" {unusable}")))?;
     let file = TokenFile { is_ours: facts.uid() == us(), mode: facts.mode(), bytes: &bytes };
     file.token().map_err(|unfit| of(format_args!(": {unfit}")))
 }
 
-pub(super) fn read_record(path: &Path) -> Option<Record> {
-    let (bytes, facts) = file::read_with_facts(path, RECORD).ok()?;
-    // Whoever else wrote one names a socket of theirs.
+/// A record of ours; `None` of what is no record.
+pub(super) fn read_record(path: &Path) -> Result<Option<Record>, Foreign> {
+    let Ok((bytes, facts)) = file::read_with_facts(path, RECORD) else { return Ok(None) };
     if facts.uid() != us() {
-        return None;
+        return Err(Foreign { file: path.to_owned(), user: facts.uid() });
     }
-    Record::read(&bytes).ok()
+    Ok(Record::read(&bytes).ok())
 }
 
 /// Since the Unix epoch.

@@ -197,34 +197,50 @@ fn g9_what_another_user_could_change_is_refused_with_the_reason() {
 /// anybody, at last when the agent runs.
 #[test]
 fn g6_killed_at_any_moment_of_the_start_nobody_is_left() {
-    let times = repeats(60);
+    killed_while_it_starts(repeats(60), |command| {
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
+        Killed(child)
+    });
+}
+
+#[test]
+fn g6_killed_at_any_moment_of_the_start_in_a_terminal_nobody_is_left() {
+    // Its terminal goes when it has been killed.
+    killed_while_it_starts(repeats(20), |command| Terminal::new(command));
+}
+
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.0.kill().expect("it lives");
+        self.0.wait().expect("it ends");
+    }
+}
+
+/// What is started ends when it is dropped, by SIGKILL.
+fn killed_while_it_starts<R>(times: u32, starts: impl Fn(&mut Command) -> R) {
     let bench = Bench::new();
     let mark = format!("G6={}", bench.path("").display());
     let (name, value) = mark.split_once('=').unwrap();
     // It hears neither the end of its input nor the end of the world.
     let agent = ["--", "/bin/sh", "-c", "exec sleep 1000"];
-    let start = || -> Child {
-        let mut command = bench.agentline(&["run", "hi"]);
-        command.args(agent).env(name, value).stdout(Stdio::null()).stderr(Stdio::null());
-        command.spawn().expect("it runs")
-    };
-    let mut first = start();
+    let start = || starts(bench.agentline(&["run", "hi"]).args(agent).env(name, value));
+    let first = start();
     let began = Instant::now();
     while !is_there(&mark, "sleep") {
         thread::yield_now();
     }
     let whole = began.elapsed();
     for moment in 0..=times {
-        let mut run = start();
+        let run = start();
         let until = Instant::now() + whole * moment / times;
         while Instant::now() < until {
             std::hint::spin_loop();
         }
-        run.kill().expect("it lives");
-        run.wait().expect("it ends");
+        drop(run);
     }
-    first.kill().expect("it lives");
-    first.wait().expect("it ends");
+    drop(first);
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline && is_there(&mark, "") {
         thread::sleep(Duration::from_millis(50));

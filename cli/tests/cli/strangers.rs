@@ -138,3 +138,29 @@ fn e3_another_user_who_listens_is_sent_nothing() {
         }
     }
 }
+
+#[test]
+fn e3_a_record_that_another_user_wrote_is_not_used_and_named() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    let (_chat, socket) = open(&bench, &[]);
+    let list = || done(&mut bench.agentline(&["attach", "list", "--json"]));
+    let listed = list().objects();
+    let id = listed[0]["peerId"].as_str().expect("a peer").to_owned();
+    let ping = || done(&mut bench.agentline(&["attach", "ping", &id]));
+    assert_eq!(ping().code, Some(0));
+    let live = fs::read_dir(bench.path("home/.agentica/cache/peers/live")).expect("a folder").flatten();
+    let record =
+        live.map(|entry| entry.path()).find(|path| path.to_string_lossy().contains(&id)).expect("a record");
+    // The socket is ours and answers; the record is not, and could name any other.
+    lchown(&record, Some(NOBODY), None).expect("as root");
+    let (listed, pinged) = (list(), ping());
+    let why = format!("{} belongs to user {NOBODY} and is not used", record.display());
+    assert_eq!((&*listed.out, listed.code), ("", Some(0)), "{listed:?}");
+    assert!(listed.err.contains(&why), "{listed:?}");
+    assert_eq!(pinged.code, Some(3), "{pinged:?}");
+    assert!(pinged.err.contains(&why), "{pinged:?}");
+    assert_eq!(done(&mut bench.agentline(&["attach", "ping", text(&socket)])).code, Some(0));
+}
