@@ -322,7 +322,7 @@ impl Office {
         match errand {
             Errand::Folder(path) => Found::Folder(path != "/nowhere"),
             Errand::Discover => Found::Agents(self.agents.clone(), Vec::new()),
-            Errand::Launch { agent, env } => {
+            Errand::Launch { agent, env, .. } => {
                 let spec = SpawnSpec {
                     program: (*agent).into(),
                     cwd: "/home".into(),
