@@ -144,6 +144,22 @@ const MISTAKES: &[Row] = &[
     (&["agent", "default", "geminy"], 3, "gemini is", "npm install"),
     (&["agent", "remove", "nope"], 3, "there is no", ""),
     (&["attach", "ping", "nope"], 3, "nope", "agentline chat --attachable"),
+    // Commands of the hub, of gateways, and of traces.
+    (&["gateway", "apc"], 2, "gateway has no command apc", "agentline gateway acp"),
+    (&["gateway", "acp", "--agent", "nosuch"], 3, "no agent nosuch", "agentline agent list"),
+    (&["trace", "shwo", "x"], 2, "trace has no command shwo", "agentline trace show x"),
+    (&["trace", "show"], 2, "needs <TRACE>", "agentline run --trace run.trace \"fix it\""),
+    (&["trace", "replay", "/no/file"], 2, "trace: /no/file is not there", ""),
+    (&["trace", "import"], 2, "needs --output <FILE> and <CAPTURE>", "agentline trace import --output FILE"),
+    (&["session", "wat", "s1"], 2, "session has no command wat", "agentline session wait s1"),
+    (&["session", "send"], 2, "needs <ID>", "agentline session send s3 \"and now the docs\""),
+    (&["session", "set", "s1"], 2, "needs <--model <ID>", "agentline session set s3 --model big"),
+    (&["session", "fork"], 2, "needs --fresh", "agentline session fork --fresh"),
+    (&["approval", "lst"], 2, "approval has no command lst", "agentline approval list"),
+    (&["hub", "strt"], 2, "hub has no command strt", "agentline hub start"),
+    (&["hub", "notify"], 2, "needs --test", "agentline hub notify --test"),
+    (&["chat", "--announce", "--as"], 2, "--as needs a value", "agentline chat --announce --as ID"),
+    (&["host", "ad"], 2, "host has no command ad", "agentline host"),
 ];
 
 #[test]
