@@ -1,28 +1,23 @@
 //! A conversation in a world: somebody types, an agent answers, and callers speak in from outside.
 
+mod script;
+
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use agentline_core::acp::agent::{self, Reply, Requested, TurnKey, Wanted};
-use agentline_core::acp::session::{
-    AgentCapabilities, McpServer, McpStdio, Pair, SessionCapabilities, SessionInfo, SessionList, SessionMode,
-    SessionModes, SessionState,
-};
-use agentline_core::acp::update::{Speaker, ToolCall, ToolCallUpdate, Update};
-use agentline_core::acp::{
-    Agent, OptionKind, PermissionOption, PermissionOutcome, RequestKey, SessionSetup, StopReason, client,
-};
+use agentline_core::acp::update::Update;
+use agentline_core::acp::{Agent, PermissionOutcome, RequestKey, agent, client};
 use agentline_core::attach::{Answer, Caller, Failure, caller, client as visitor};
 use agentline_core::chat::{Chat, Command, Config, Event, Limits, Source};
 use agentline_core::conversation::{self, Choice, Finished, Policy, Setting};
 use agentline_core::reverse::acceptor::{self, Acceptor};
 use agentline_core::reverse::{self, Capabilities};
-use agentline_core::rpc::{RpcError, code};
 use agentline_core::{Address, Machine, Now, Open, Secret, SpawnSpec, Stderr, Tag};
 
+use self::script::Script;
+use crate::acp::with_key;
 use crate::attach::{self, RECORD, TOKEN_FILE};
 use crate::dice::Dice;
 use crate::invariants::{Checked, Checks};
@@ -103,7 +98,7 @@ impl<'d> Room<'d> {
         let theirs = words.clone();
         world.program("agent", move |now, _: &SpawnSpec| {
             let mut script = Script::default();
-            let machine = Checked::around(Agent::new(now, agent()), Checks::default());
+            let machine = Checked::around(Agent::new(now, script::agent()), Checks::default());
             let machine = machine.and_secrets(theirs.clone());
             Node::new(machine, move |_, event, say| script.hear(event, say))
                 .on_term(|| agent::Command::Shutdown)
@@ -319,161 +314,6 @@ impl Heard {
     }
 }
 
-/// An agent that does what the first word of a prompt says.
-#[derive(Default)]
-struct Script {
-    asked: BTreeMap<Tag, TurnKey>,
-    turns: u64,
-    /// What was asked for before the first prompt.
-    opening: Vec<String>,
-    /// The turn that is not to be cancelled.
-    deaf: Option<TurnKey>,
-}
-
-impl Script {
-    fn hear(&mut self, event: agent::Event, say: &mut Vec<agent::Command>) {
-        match event {
-            agent::Event::Requested(asked) => say.push(self.answer(*asked)),
-            agent::Event::Prompted(prompted) => {
-                let text = prompted.prompt.first().and_then(|block| block.as_text()).unwrap_or_default();
-                self.turn(prompted.turn, text, say);
-            }
-            agent::Event::Cancelled(turn) if self.deaf == Some(turn) => {}
-            agent::Event::Cancelled(turn) => end(turn, StopReason::Cancelled, say),
-            agent::Event::PermissionAnswered(tag, outcome) => {
-                if let Some(turn) = self.asked.remove(&tag) {
-                    let answer = match outcome {
-                        PermissionOutcome::Selected { option_id } => option_id,
-                        PermissionOutcome::Cancelled => "cancelled".to_owned(),
-                    };
-                    say.push(text(turn, &answer));
-                    end(turn, StopReason::EndTurn, say);
-                }
-            }
-            agent::Event::Initialized(_)
-            | agent::Event::TurnOver(_)
-            | agent::Event::Withdrawn(_)
-            | agent::Event::Served(..)
-            | agent::Event::Crowded
-            | agent::Event::Drained
-            | agent::Event::Notified(_)
-            | agent::Event::Noticed(_)
-            | agent::Event::Closed(_) => {}
-        }
-    }
-
-    fn answer(&mut self, Requested { request, wanted }: Requested) -> agent::Command {
-        let opened = |session: &str| Reply::SessionOpened { session: session.into(), state: state() };
-        let (what, reply) = match wanted {
-            Wanted::NewSession(_) => ("new".to_owned(), Ok(opened("s-1"))),
-            Wanted::LoadSession(session, _) => (format!("load {session}"), Ok(opened(session.as_str()))),
-            Wanted::ListSessions { .. } => ("list".to_owned(), Ok(Reply::Sessions(list()))),
-            Wanted::SetMode(_, mode) if mode == "code" => ("mode code".to_owned(), Ok(Reply::Done)),
-            Wanted::SetMode(_, mode) => (format!("mode {mode}"), Err("no such mode")),
-            Wanted::Authenticate(_)
-            | Wanted::Logout
-            | Wanted::ResumeSession(..)
-            | Wanted::CloseSession(_)
-            | Wanted::DeleteSession(_)
-            | Wanted::SetOption(..)
-            | Wanted::Extension(..) => ("else".to_owned(), Err("not offered")),
-        };
-        self.opening.push(what);
-        match reply {
-            Ok(reply) => agent::Command::Reply { request, reply },
-            Err(why) => agent::Command::Fail { request, error: RpcError::invalid_params(why) },
-        }
-    }
-
-    fn turn(&mut self, turn: TurnKey, prompt: &str, say: &mut Vec<agent::Command>) {
-        let (word, rest) = prompt.split_once(' ').unwrap_or((prompt, ""));
-        match word {
-            "hang" => {}
-            "deaf" => self.deaf = Some(turn),
-            "fail" => {
-                let error = RpcError::new(code::INTERNAL_ERROR, "asked to fail");
-                say.push(agent::Command::FailTurn { turn, error });
-            }
-            "break" => {
-                say.push(text(turn, rest));
-                let error = RpcError::new(code::INTERNAL_ERROR, "asked to fail");
-                say.push(agent::Command::FailTurn { turn, error });
-            }
-            "stop" => {
-                say.push(text(turn, "so far"));
-                let reason = StopReason::Other(rest.to_owned());
-                end(turn, reason, say);
-            }
-            "ask" => {
-                self.turns += 1;
-                let tag = Tag(self.turns);
-                self.asked.insert(tag, turn);
-                say.push(ask(tag, turn, rest));
-            }
-            "tell" => {
-                say.push(text(turn, &self.opening.join(", ")));
-                end(turn, StopReason::EndTurn, say);
-            }
-            "tool" => {
-                say.push(text(turn, "looking"));
-                let call = ToolCall { tool_call_id: "t".into(), title: "look".into(), ..ToolCall::default() };
-                say.push(agent::Command::Report { turn, update: Update::ToolCall(call) });
-                say.push(text(turn, rest));
-                end(turn, StopReason::EndTurn, say);
-            }
-            _ => {
-                say.push(text(turn, rest));
-                end(turn, StopReason::EndTurn, say);
-            }
-        }
-    }
-}
-
-/// It has old sessions.
-fn agent() -> agent::Config {
-    let session_capabilities = SessionCapabilities { list: true, ..SessionCapabilities::default() };
-    let capabilities =
-        AgentCapabilities { load_session: true, session_capabilities, ..AgentCapabilities::default() };
-    agent::Config { capabilities, ..agent::Config::on_stdio() }
-}
-
-fn list() -> SessionList {
-    let session = SessionInfo {
-        session_id: "s-0".into(),
-        cwd: "/p".to_owned(),
-        additional_directories: Vec::new(),
-        title: None,
-        updated_at: None,
-    };
-    SessionList { sessions: vec![session], next_cursor: None }
-}
-
-fn state() -> SessionState {
-    let mode = |id: &str| SessionMode { id: id.into(), name: id.to_owned(), description: None };
-    let modes =
-        SessionModes { current_mode_id: "ask".into(), available_modes: vec![mode("ask"), mode("code")] };
-    SessionState { modes: Some(modes), ..SessionState::default() }
-}
-
-fn text(turn: TurnKey, text: &str) -> agent::Command {
-    agent::Command::Say { turn, speaker: Speaker::Agent, text: text.to_owned() }
-}
-
-fn end(turn: TurnKey, reason: StopReason, say: &mut Vec<agent::Command>) {
-    say.push(agent::Command::EndTurn { turn, stopped: reason.into() });
-}
-
-fn ask(tag: Tag, turn: TurnKey, title: &str) -> agent::Command {
-    let option = |id: &str, kind| PermissionOption { option_id: id.into(), name: id.into(), kind };
-    let options = vec![option("yes", OptionKind::AllowOnce), option("no", OptionKind::RejectOnce)];
-    let tool_call = ToolCallUpdate {
-        tool_call_id: "t".into(),
-        title: Some(title.to_owned()),
-        ..ToolCallUpdate::default()
-    };
-    agent::Command::AskPermission { tag, of: turn.into(), tool_call, options, meta: None }
-}
-
 /// Anybody may speak at any time, the agent and the connections may break: each line has one end, each caller
 /// one answer, and nobody is left behind.
 ///
@@ -585,10 +425,7 @@ fn config(policy: Policy, open: bool, secret: &str) -> Config {
         cwd: "/p".into(),
         ..SpawnSpec::default()
     };
-    let env = vec![Pair { name: "KEY".into(), value: Secret::new(secret.to_owned()) }];
-    let server = McpStdio { name: "m".into(), command: "/m".into(), args: Vec::new(), env };
-    let mcp_servers = vec![McpServer::Stdio(server)];
-    let setup = SessionSetup { mcp_servers, ..SessionSetup::in_directory("/p") };
+    let setup = with_key("/p", Some(secret));
     Config {
         conversation: conversation::Config {
             policy,

@@ -206,7 +206,7 @@ fn g6_killed_at_any_moment_of_the_start_nobody_is_left() {
 #[test]
 fn g6_killed_at_any_moment_of_the_start_in_a_terminal_nobody_is_left() {
     // Its terminal goes when it has been killed.
-    killed_while_it_starts(repeats(20), |command| Terminal::new(command));
+    killed_while_it_starts(repeats(20), Terminal::new);
 }
 
 struct Killed(Child);
@@ -222,7 +222,7 @@ impl Drop for Killed {
 fn killed_while_it_starts<R>(times: u32, starts: impl Fn(&mut Command) -> R) {
     let bench = Bench::new();
     let mark = format!("G6={}", bench.path("").display());
-    let (name, value) = mark.split_once('=').unwrap();
+    let (name, value) = mark.split_once('=').expect("a name and a value");
     // It hears neither the end of its input nor the end of the world.
     let agent = ["--", "/bin/sh", "-c", "exec sleep 1000"];
     let start = || starts(bench.agentline(&["run", "hi"]).args(agent).env(name, value));

@@ -9,10 +9,9 @@ use std::time::Duration;
 use agentline_core::acp::agent::{self, Reply, TurnKey, Wanted};
 use agentline_core::acp::client::{self, Answer, Which};
 use agentline_core::acp::services::{ReadTextFile, ServiceRequest};
-use agentline_core::acp::session::{McpServer, McpStdio, Pair};
 use agentline_core::acp::update::{Speaker, ToolCall, ToolCallUpdate, Update};
 use agentline_core::acp::{
-    ContentBlock, Json, OptionKind, PermissionOption, PermissionOutcome, SessionId, SessionSetup, StopReason,
+    ContentBlock, Json, OptionKind, PermissionOption, PermissionOutcome, SessionId, StopReason,
 };
 use agentline_core::gateway::{self, Gateway};
 use agentline_core::rpc::{RpcError, code};
@@ -287,21 +286,12 @@ impl ClientApp {
         config
     }
 
-    fn setup(&self) -> SessionSetup {
-        let server = |secret: &String| {
-            let env = vec![Pair { name: "KEY".into(), value: Secret::new(secret.clone()) }];
-            McpServer::Stdio(McpStdio { name: "m".into(), command: "/m".into(), args: Vec::new(), env })
-        };
-        let mcp_servers = self.habits.secret.iter().map(server).collect();
-        SessionSetup { mcp_servers, ..SessionSetup::in_directory("/w") }
-    }
-
     fn hear(&mut self, event: &client::Event, say: &mut Vec<client::Command>) {
         use client::Event as E;
         match event {
             E::Ready(_) => {
                 self.open = self.habits.sessions;
-                let setup = self.setup();
+                let setup = super::with_key("/w", self.habits.secret.as_deref());
                 say.extend((0..self.open).map(|n| client::Command::OpenSession {
                     tag: Tag(u64::try_from(n).unwrap_or(0)),
                     which: Which::New,

@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
-use agentline_core::acp::session::{McpServer, McpStdio, Pair};
 use agentline_core::acp::update::{Speaker, ToolCallUpdate};
 use agentline_core::acp::{
     OptionKind, PermissionOption, PermissionOutcome, RequestKey, SessionId, SessionSetup, StopReason,
@@ -19,9 +18,10 @@ use agentline_core::reverse::Capabilities;
 use agentline_core::reverse::acceptor::{self, Acceptor, Command, Event};
 use agentline_core::reverse::agent::{self, Agent};
 use agentline_core::rpc::RpcError;
-use agentline_core::{Address, Limits, Machine, Now, Open, Output, Refused, Secret, Tag};
+use agentline_core::{Address, Limits, Machine, Now, Open, Output, Refused, Tag};
 
 use super::galley::{lines, talk};
+use crate::acp::with_key;
 use crate::dice::Dice;
 use crate::door::{self, Door};
 use crate::invariants::{Audit, Checked, Checks};
@@ -249,15 +249,6 @@ struct HubHabits {
     answer: usize,
 }
 
-/// What a session is opened with: a server that is given this key.
-fn with_key(secret: Option<&str>) -> SessionSetup {
-    let server = |secret: &str| {
-        let env = vec![Pair { name: "KEY".to_owned(), value: Secret::new(secret.to_owned()) }];
-        McpServer::Stdio(McpStdio { name: "m".to_owned(), command: "/m".into(), args: Vec::new(), env })
-    };
-    SessionSetup { mcp_servers: secret.into_iter().map(server).collect(), ..SessionSetup::in_directory("/n") }
-}
-
 fn hub_of(
     habits: HubHabits,
     secret: Option<String>,
@@ -276,7 +267,10 @@ fn hub_of(
             Event::Hello(_) if habits.refuses => commands.push(Command::Refuse("no".to_owned())),
             Event::Hello(_) => commands.push(Command::Accept),
             Event::Accepted(_) if habits.opens => {
-                commands.push(Command::NewSession { tag: NEW, setup: Box::new(with_key(secret.as_deref())) });
+                commands.push(Command::NewSession {
+                    tag: NEW,
+                    setup: Box::new(with_key("/n", secret.as_deref())),
+                });
             }
             Event::SessionOpened(_, session) => {
                 log.opened += 1;
