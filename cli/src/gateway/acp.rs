@@ -1,10 +1,13 @@
 //! An ACP editor in front.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use agentline_core::acp::client::Timeouts;
+use agentline_core::discovery::Runner;
 use agentline_core::galley::desktop;
 use agentline_core::gateway::Config;
+use agentline_core::hub::RunnerStart;
 use agentline_core::rules::Rules;
 use agentline_core::session::{AttachedConfig, Name, SourceConfig, galley};
 use agentline_core::{Open, SpawnSpec};
@@ -17,6 +20,8 @@ use crate::attach;
 use crate::completions;
 use crate::consent;
 use crate::failure::Whose;
+use crate::find;
+use crate::hub::errands;
 use crate::output::{Notes, Start};
 use crate::plan::{self, Spawn};
 use crate::prompt;
@@ -30,6 +35,7 @@ Examples:
   agentline gateway acp --agent gemini --permission-rules ~/rules.json
   agentline gateway acp --max-cost 2.00 --trace ~/today.jsonl -- my-agent --acp
   agentline gateway acp --peer proj-7f           a session that runs in another terminal
+  agentline gateway acp --runner galley          a Galley runner of the settings
   agentline gateway acp --runner -- python -m runner.workbench_bridge --ga-path ~/GenericAgent
 
 What the agent writes to standard error goes on to ours. An agent that dies is started again by the next prompt, which
@@ -52,10 +58,11 @@ pub(crate) struct Acp {
         ]
     )]
     peer: Option<String>,
-    /// The command is no ACP agent but a Galley runner, which is one session. --session-id, and where they are missing
-    /// --workspace-root and --ga-path with the workspace, are put behind it
-    #[arg(long, requires = "command", conflicts_with = "agent")]
-    runner: bool,
+    /// Instead of an agent, a Galley runner, which is one session: one that `agentline agent list` shows, or the command
+    /// behind --. To a command --session-id is added, and --workspace-root and --ga-path with the workspace where they are
+    /// missing
+    #[arg(long, value_name = "ID", num_args = 0..=1, value_parser = args::id, conflicts_with = "agent")]
+    runner: Option<Option<String>>,
     #[command(flatten)]
     rules: args::Rules,
     #[command(flatten)]
@@ -78,15 +85,34 @@ impl Acp {
         if let Some(peer) = &self.peer {
             return Ok(Plan { config: Config::on_stdio(attached(peer)), secrets: Hidden::new() });
         }
+        let (listed, command) = match &self.runner {
+            Some(Some(_)) if !self.child.command.is_empty() => {
+                return Err(prompt::usage("--runner ID and a command: which of both?"));
+            }
+            Some(Some(id)) => {
+                let (runner, command) = listed(id)?;
+                (Some(runner), command)
+            }
+            Some(None) if self.child.command.is_empty() => {
+                return Err(prompt::usage("which runner? --runner ID, or a command behind --"));
+            }
+            Some(None) | None => (None, self.child.command.clone()),
+        };
+        let (agent, folder) = (self.child.agent.as_deref(), self.child.cwd.as_deref());
+        let mut start = Start::unknown(&self.child);
         let Spawn { spec, whose, secrets, .. } =
-            plan::spawn(&self.child, variables, &mut Start::unknown(&self.child))?;
+            plan::spawn_of(agent, &command, folder, variables, &mut start)?;
         if let (Whose::Fallback(_), Some(notes)) = (&whose, notes) {
             notes.line(
                 "◦ nobody said which agent: this is the demo agent; --agent ID, or a command behind --",
             );
         }
         let rules = Rules { own, project: consent::of_project(&spec.cwd)? };
-        let source = if self.runner { self.runner(spec)? } else { self.agent(spec) };
+        let source = match (listed, &self.runner) {
+            (Some(runner), _) => self.listed_runner(&runner, spec)?,
+            (None, Some(_)) => self.runner(spec)?,
+            (None, None) => self.agent(spec),
+        };
         let config = Config { rules, budget: self.spending.budget(), ..Config::on_stdio(source) };
         Ok(Plan { config, secrets })
     }
@@ -107,10 +133,36 @@ impl Acp {
         missing("--ga-path");
         missing("--workspace-root");
         spec.args.extend(["--session-id".into(), (&*session).into()]);
+        Ok(self.desktop(spec, &session))
+    }
+
+    fn listed_runner(&self, runner: &Runner, mut spec: SpawnSpec) -> Result<SourceConfig, Problem> {
+        let session = fresh_id()?;
+        let of_ours = |name: &String| Some((name.into(), std::env::var_os(name)?.into()));
+        spec.env.extend(runner.env.iter().filter_map(of_ours));
+        let workspace = spec.cwd.to_string_lossy().into_owned();
+        let spec = errands::runner(runner, spec, RunnerStart { session: session.clone(), workspace });
+        Ok(self.desktop(spec, &session))
+    }
+
+    fn desktop(&self, spec: SpawnSpec, session: &str) -> SourceConfig {
         let mut desktop = desktop::Config::new(Open::spawn(spec));
         desktop.timeouts.ready = Some(self.init_timeout);
-        Ok(SourceConfig::Runner(Box::new(galley::Config { desktop, session: Name::from(&*session) })))
+        SourceConfig::Runner(Box::new(galley::Config { desktop, session: Name::from(session) }))
     }
+}
+
+/// A runner of the settings, and what starts it.
+fn listed(id: &str) -> Result<(Runner, Vec<OsString>), Problem> {
+    let found = find::look(None)?;
+    let agent = found.agent(id)?;
+    let (Some(runner), Some(launch)) = (agent.origin.runner(), &agent.launch) else {
+        let problem = prompt::usage(format!("the agent {id} is no Galley runner"));
+        return Err(problem.hint(format!("agentline gateway acp --agent {id}")));
+    };
+    let program = launch.found.program.clone().into_os_string();
+    let args = launch.args.iter().map(OsString::from);
+    Ok((runner.clone(), std::iter::once(program).chain(args).collect()))
 }
 
 /// A session behind it. One that is not there is an answer of the gateway, where an editor shows it.

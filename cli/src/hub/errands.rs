@@ -239,8 +239,8 @@ impl Errands {
     }
 }
 
-/// The child to start for one session of a runner, if it is one.
-fn runner(runner: &Runner, spec: SpawnSpec, start: RunnerStart) -> SpawnSpec {
+/// The child to start for one session of a runner.
+pub(crate) fn runner(runner: &Runner, spec: SpawnSpec, start: RunnerStart) -> SpawnSpec {
     let cwd = runner.cwd.clone().unwrap_or_else(|| spec.cwd.clone());
     let launch = desktop::Launch {
         ga_path: runner.ga_path.clone().unwrap_or_else(|| cwd.clone()),

@@ -3,7 +3,7 @@
 
 mod call;
 mod client;
-mod errands;
+pub(crate) mod errands;
 mod feed;
 mod host;
 mod log;

@@ -123,6 +123,16 @@ fn a_runner_of_galley_is_an_agent_for_an_editor() {
             through_a_runner(&bench, runtime, &["--model", "demo/large", "--mode", "yolo", "code"]).result();
         assert_eq!(seen["permissions"].as_array().map(Vec::len), Some(0), "{seen}");
     }
+    let settings = bench.path("home/.config/agentline/settings.json");
+    std::fs::create_dir_all(settings.parent().expect("a folder")).expect("a folder");
+    let runner = serde_json::json!({ "command": AGENTLINE, "args": ["demo-runner"], "cwd": "/" });
+    let all = serde_json::json!({ "runners": { "galley": runner } });
+    std::fs::write(settings, all.to_string()).expect("a file");
+    let words = ["run", "--json", "where", "--", AGENTLINE, "gateway", "acp", "--runner", "galley"];
+    let seen = done(&mut bench.agentline(&words)).result();
+    let work = bench.path("work").canonicalize().expect("a folder");
+    let place = format!("The project is {}.", text(&work));
+    assert!(seen["output"].as_str().is_some_and(|output| output.contains(&place)), "{seen}");
     let seen = through_a_runner(&bench, "blocking", &["crash 3"]);
     assert_eq!(seen.code, Some(1), "{seen:?}");
 }

@@ -34,7 +34,7 @@ use crate::attach::{Injection, PromptId, Stop, Turn};
 use crate::conversation::answer::Answer;
 use crate::machine::{Deadline, Input, Machine, Now, Output, Outputs, Refused, Tag};
 use crate::session::{
-    Asked, By, Done, Ended, Item, Moment, Name, News, Open, Outcome, Question, Reply, Told, TurnId, Wish,
+    Asked, By, Can, Done, Ended, Item, Moment, Name, News, Open, Outcome, Question, Reply, Told, TurnId, Wish,
 };
 
 /// What a session that others attach to starts from.
@@ -321,3 +321,32 @@ const OPENING: Tag = Tag(1);
 const ANSWER: usize = 4 << 20;
 /// The member of a record that says what a session is about.
 const TASK: &str = "task";
+
+/// What whoever attaches has words for.
+pub(super) const WORDS: Can = Can {
+    new: false,
+    fork: false,
+    load: false,
+    resume: false,
+    list: false,
+    close: false,
+    delete: false,
+    logout: false,
+    prompt: true,
+    images: false,
+    audio: false,
+    embed: false,
+    mcp_http: false,
+    mcp_sse: false,
+    directories: false,
+    cancel: true,
+    cancel_is_wide: true,
+    streams: false,
+    asks: false,
+    set: false,
+    set_while_running: false,
+    aside: false,
+    rules: false,
+    single: true,
+    system_prompt: None,
+};

@@ -11,7 +11,7 @@ use super::galley::{self, Galley};
 use crate::acp::agent::{self, Initialized};
 use crate::machine::{Deadline, Input, Machine, Now, Output, Refused, Tag};
 use crate::rpc::{RpcError, code};
-use crate::session::{Outcome, Told, TurnId, Wish};
+use crate::session::{Can, Outcome, Told, TurnId, Wish};
 
 /// Where a session is shown.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -23,6 +23,19 @@ pub enum FrontConfig {
     Attach(Box<attach::Config>),
     /// To Galley's desktop, as a runner. It is one session, open from the start on.
     Galley(Box<galley::Config>),
+}
+
+impl FrontConfig {
+    /// What its client has words for. What the source can beyond it is not seen; what the client asks beyond what the source
+    /// can is refused, before anything is sent.
+    #[must_use]
+    pub const fn words(&self) -> Can {
+        match self {
+            Self::Acp(_) => acp::WORDS,
+            Self::Attach(_) => attach::WORDS,
+            Self::Galley(_) => galley::WORDS,
+        }
+    }
 }
 
 /// What a front says. It is told what a source tells, with the book's own names of turns and questions.

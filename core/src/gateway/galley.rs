@@ -41,7 +41,7 @@ use crate::acp::{ContentBlock, Json, SessionSetup};
 use crate::galley::bridge::{self, Bridge, Command, Event, Reply as Answered, RequestKey, RunKey};
 use crate::galley::{self, Category, Llm, LlmChanged, Severity, SystemMessage, Trouble, Variant};
 use crate::machine::{Deadline, Input, Machine, Now, Output, Outputs, Refused, Tag, Time, soonest};
-use crate::session::{Done, Item, Moment, Name, News, Noted, Open, Told, TurnId, Wish};
+use crate::session::{Can, Done, Item, Moment, Name, News, Noted, Open, Told, TurnId, Wish};
 
 /// What a runner for Galley's desktop starts from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -473,3 +473,32 @@ fn told_of(plan: &Plan) -> Json {
 const OPENING: Tag = Tag(1);
 /// How long a desktop is left without a word. It gives a runner 30 s.
 const PATIENCE: Duration = Duration::from_secs(25);
+
+/// What Galley's desktop has words for.
+pub(super) const WORDS: Can = Can {
+    new: false,
+    fork: false,
+    load: false,
+    resume: false,
+    list: false,
+    close: false,
+    delete: false,
+    logout: false,
+    prompt: true,
+    images: true,
+    audio: false,
+    embed: false,
+    mcp_http: false,
+    mcp_sse: false,
+    directories: false,
+    cancel: true,
+    cancel_is_wide: false,
+    streams: true,
+    asks: true,
+    set: true,
+    set_while_running: false,
+    aside: true,
+    rules: false,
+    single: true,
+    system_prompt: None,
+};

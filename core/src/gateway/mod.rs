@@ -1,8 +1,9 @@
 //! Gateways: a session of one channel, served on another.
 //!
-//! A gateway is one source of sessions under one front. The source is what the hub has as well: an agent's process, or a
-//! session in another terminal. The front is its mirror: it takes what a source tells, and says what a source is wished. Between them is the hub's
-//! [book](crate::hub::book): which prompt waits, the one end of each turn, the clock of a cancel, and whose answer counts.
+//! A gateway is one source of sessions under one front. The source is what the hub has as well: an agent's process, a Galley
+//! runner, or a session in another terminal. The front is its mirror: it takes what a source tells, and says what a source is
+//! wished. Between them is the hub's [book](crate::hub::book): which prompt waits, the one end of each turn, the clock of a
+//! cancel, and whose answer counts.
 //!
 //! ```text
 //!   client ──► front ──► book ──► source ──► agent
@@ -26,6 +27,48 @@
 //! * opening a session once more that is open;
 //! * requests of extensions, both ways, and the `_meta` of a prompt;
 //! * what an agent says of sessions of its own that the client has not opened.
+//!
+//! # What passes in each pair
+//!
+//! Fronts are an ACP client, whoever attaches, and Galley's desktop; `agent` is an ACP agent that offers everything. What is
+//! `carried` passes; what is `refused` is an error before anything is sent, whatever the client tries; what is `lost` the
+//! client has no words for; what has a dash neither side has.
+//!
+//! | | ACP ← agent | ACP ← runner | ACP ← terminal | attach ← agent | attach ← runner | attach ← terminal | Galley ← agent | Galley ← runner | Galley ← terminal |
+//! |---|---|---|---|---|---|---|---|---|---|
+//! | prompts | carried | carried | carried | carried | carried | carried | carried | carried | carried |
+//! | pictures | carried | carried | refused | lost | lost | – | carried | carried | refused |
+//! | sound | carried | refused | refused | lost | – | – | lost | – | – |
+//! | whole resources | carried | refused | refused | lost | – | – | lost | – | – |
+//! | a cancel | carried | carried | carried | carried | carried | carried | carried | carried | carried |
+//! | modes, models, options | carried | carried | refused | lost | lost | – | carried | carried | refused |
+//! | side questions | – | lost | – | – | lost | – | refused | carried | refused |
+//! | rules of approval | – | lost | – | – | lost | – | – | lost | – |
+//! | old sessions, with their history | carried | refused | refused | lost | – | – | lost | – | – |
+//! | old sessions, without it | carried | refused | carried | lost | – | lost | lost | – | lost |
+//! | a list of sessions | carried | refused | refused | lost | – | – | lost | – | – |
+//! | closing a session | carried | carried | refused | lost | lost | – | lost | lost | – |
+//! | deleting a session | carried | refused | refused | lost | – | – | lost | – | – |
+//! | a logout | carried | refused | refused | lost | – | – | lost | – | – |
+//! | text as it comes | carried | carried | – | lost | lost | – | carried | carried | – |
+//! | its questions | carried | carried | – | lost | lost | – | carried | carried | – |
+//!
+//! Each front gets a session to begin with: a new one, or of a terminal the one that there is. An attached front and a desktop
+//! have that one and no other, and when it is lost with its agent, they leave.
+//!
+//! # A runner behind
+//!
+//! A runner is one session. Its text comes without the model's own tags, and `<thinking>` as thoughts; its questions are
+//! permissions with the options of Galley; `ask_user` is a text and the end of a turn, and the next prompt answers it; whether
+//! it asks at all is its mode, its model is an option. A runner that is gone takes its session with it.
+//!
+//! # In front of whoever attaches, and of Galley's desktop
+//!
+//! Who attaches has no words for questions, so rules and the [policy](Config::policy) decide, and sees no text as it comes: the
+//! answer is what was said behind the last tool. A desktop sees the calls of an agent as a runner would make them, by their kind:
+//! execute is `code_run`, an edit with a diff `file_patch`, read `file_read`, delete, move and what has no kind `file_write`,
+//! and any other has the name of its kind. A decision is the option of that kind; one that is for good is for good at the agent
+//! where that offers it, and else kept here, by the name of the tool. Its pictures go as links to their files.
 //!
 //! # A session in another terminal
 //!

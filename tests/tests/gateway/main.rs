@@ -14,4 +14,5 @@ mod rig;
 mod runner;
 mod served;
 mod slow;
+mod table;
 mod worlds;
