@@ -62,8 +62,9 @@
 //! # What the outside has to do
 //!
 //! Besides links and files, which every machine leaves to its driver: each [`Errand`] is answered by [`Command::Done`]. There
-//! are six: whether a folder exists, which agents there are, how one is started (program, arguments, and an environment
-//! that only the outside knows), switching one on or off in the settings, who the process of a client is, and what is in a file. The lock of
+//! are seven: whether a folder exists, which agents there are, how one is started (program, arguments, and an environment
+//! that only the outside knows), switching one on or off in the settings, who the process of a client is, what is
+//! in a file, and keeping rules of runners in the settings. The lock of
 //! the state folder, `hub.json`, the log, and running a command for a [`Notice`] are the driver's as well.
 //!
 //! ```
