@@ -220,15 +220,20 @@ impl<'d> City<'d> {
     /// What is on disk is a hub in which nothing runs.
     fn check_stored(&self, stored: &Stored) {
         let mut desk = self.desk.borrow_mut();
+        // A disk that is full may keep a prompt whose session it refused; the next hub tries to remove it.
+        let refused = |file: String| self.world.is_unstored(&Path::new(STATE).join(file));
+        let uncounted = refused("counters.json".to_owned());
+        if uncounted {
+            desk.uncounted();
+        }
         for record in &stored.records {
-            assert!(record.session.0 <= stored.counters.sessions, "a handle that was not reserved");
+            let reserved = record.session.0 <= stored.counters.sessions;
+            assert!(reserved || uncounted, "a handle that was not reserved");
             if record.stand.reason == Some(Reason::HubStopped) {
                 desk.tally.count("hub_stopped");
             }
         }
         let known: BTreeSet<_> = stored.records.iter().map(|record| record.session).collect();
-        // A disk that is full may keep a prompt whose session it refused; the next hub tries to remove it.
-        let refused = |file: String| self.world.is_unstored(&Path::new(STATE).join(file));
         for (sid, turn, _) in &stored.prompts {
             let full =
                 refused(format!("sessions/{sid}.json")) || refused(format!("queue/{sid}-{}.json", turn.0));

@@ -1,5 +1,6 @@
 //! Commands that only look, and those that wait.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::{Desk, reply};
@@ -136,9 +137,9 @@ const MONTH_MS: u64 = 30 * 24 * 3600 * 1000;
 
 /// The sessions of a book, newest first.
 pub(in crate::hub) fn newest_first(book: &Book) -> Vec<Sid> {
-    let mut sids: Vec<Sid> = book.sessions().map(|(sid, _)| sid).collect();
-    sids.sort_by_key(|sid| std::cmp::Reverse(book.get(*sid).map(|session| (session.active, *sid))));
-    sids
+    let mut sids: Vec<_> = book.sessions().map(|(sid, session)| Reverse((session.active, sid))).collect();
+    sids.sort_unstable();
+    sids.into_iter().map(|Reverse((_, sid))| sid).collect()
 }
 
 /// Whether a list has that session.

@@ -73,6 +73,13 @@ impl Desk {
         self.narrow.clear();
     }
 
+    /// The disk would not keep which numbers were given: they may be given again.
+    pub(super) fn uncounted(&mut self) {
+        self.spent.clear();
+        self.open.clear();
+        self.born.clear();
+    }
+
     /// A session whose prompts are held, mostly.
     pub(super) fn held(&self, dice: &mut Dice<'_>) -> Option<String> {
         let all: Vec<&Sid> = self.held.keys().collect();
