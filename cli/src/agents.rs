@@ -10,7 +10,7 @@ use agentline_core::{Change, Store};
 use agentline_os::look;
 use serde::Serialize;
 
-use crate::args::{Agent, AgentSet, Format, Global, Lang};
+use crate::args::{Agent, AgentSet, Format, Global, Lang, Switch};
 use crate::check;
 use crate::find::{self, Found};
 use crate::output::{self, Notes, columns, line, object, span};
@@ -227,7 +227,7 @@ fn chosen(format: Format) -> Result<ExitCode, Problem> {
 }
 
 fn remember(set: &AgentSet) -> Result<String, Problem> {
-    let AgentSet { env, env_file, init_timeout, .. } = set;
+    let AgentSet { env, env_file, init_timeout, host_terminal, host_files, .. } = set;
     let found = find::look(None)?;
     let id = known(&found, &set.id)?;
     let file = env_file.as_deref().map(std::path::absolute).transpose();
@@ -237,6 +237,8 @@ fn remember(set: &AgentSet) -> Result<String, Problem> {
     let remember = |settings: &mut Settings| {
         file.iter().for_each(|file| settings.set_env_file(&id, file.clone()));
         init_timeout.iter().for_each(|limit| settings.set_init_timeout(&id, *limit));
+        host_terminal.iter().for_each(|to| settings.set_host_terminal(&id, *to == Switch::On));
+        host_files.iter().for_each(|to| settings.set_host_files(&id, *to == Switch::On));
         env.iter().try_for_each(|name| {
             settings.remember_env(&id, name).map(drop).map_err(|error| {
                 let name = name.split('=').next().filter(|name| !name.is_empty()).unwrap_or("API_KEY");
@@ -252,7 +254,13 @@ fn remember(set: &AgentSet) -> Result<String, Problem> {
     let file = file.map(|file| format!("what is in {} from the hub", file.display()));
     let limit = init_timeout.map(|limit| format!("{} for its handshake with the hub", span(limit)));
     let gets: Vec<String> = names.into_iter().chain(file).chain(limit).collect();
-    Ok(format!("{id} gets {}", gets.join(", and ")))
+    let gets = (!gets.is_empty()).then(|| format!("{id} gets {}", gets.join(", and ")));
+    let hosts = [(host_terminal, "runs its commands"), (host_files, "reads and writes files for it")];
+    let hosts = hosts.into_iter().filter_map(|(switch, what)| {
+        let not = if (*switch)? == Switch::On { "" } else { "no longer " };
+        Some(format!("the hub {not}{what}, from its next start on"))
+    });
+    Ok(gets.into_iter().chain(hosts).collect::<Vec<_>>().join("; "))
 }
 
 /// An agent that is here, or one of the registry that may come back: its switches are kept.

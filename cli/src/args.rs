@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use clap_complete::ArgValueCandidates;
 
 use self::values::amount;
-pub(crate) use self::values::{duration, id, pair};
+pub(crate) use self::values::{Switch, duration, id, pair};
 use crate::completions;
 
 /// Drives coding agents: one prompt, one fresh child, one answer.
@@ -415,13 +415,14 @@ pub(crate) enum Agent {
     #[command(after_help = "\
 Examples:
   agentline agent set gemini --env GEMINI_API_KEY
-  agentline agent set gemini --env-file ~/.gemini.env --init-timeout 60s")]
+  agentline agent set gemini --env-file ~/.gemini.env --init-timeout 60s
+  agentline agent set mine --host-terminal on --host-files on")]
     Set(AgentSet),
 }
 
 /// What is remembered of an agent.
 #[derive(Debug, Args)]
-#[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["env", "env_file", "init_timeout"])))]
+#[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["env", "env_file", "init_timeout", "host_terminal", "host_files"])))]
 pub(crate) struct AgentSet {
     /// Its id
     #[arg(value_parser = id, add = ArgValueCandidates::new(completions::agents))]
@@ -436,6 +437,12 @@ pub(crate) struct AgentSet {
     /// For the handshake with the hub [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) init_timeout: Option<Duration>,
+    /// Whether the hub runs commands for it, as --host-terminal of a run does
+    #[arg(long, value_name = "on|off")]
+    pub(crate) host_terminal: Option<Switch>,
+    /// Whether the hub reads and writes files of a session's workspace for it, as --host-files of a run does
+    #[arg(long, value_name = "on|off")]
+    pub(crate) host_files: Option<Switch>,
 }
 
 /// Starts the agent in an empty folder that is removed afterwards, shakes hands, and with --prompt runs one turn.

@@ -6,6 +6,8 @@ mod hub {
     mod book;
     mod city;
     mod dialled;
+    #[cfg(target_os = "linux")]
+    mod hosted;
     mod house;
     mod links;
     mod owners;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use clap::ValueEnum;
+
 /// A name of something, which is never nothing.
 pub(crate) fn id(text: &str) -> Result<String, &'static str> {
     if text.trim().is_empty() { Err("is empty") } else { Ok(text.to_owned()) }
@@ -32,6 +34,13 @@ pub(super) fn amount(text: &str) -> Result<u64, &'static str> {
         return Err(WRONG);
     }
     format!("{whole}{rest:0<6}").parse().map_err(|_| WRONG)
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
 }
 
 /// `OPTION=VALUE`.

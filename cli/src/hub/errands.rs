@@ -10,12 +10,14 @@ use agentline_core::discovery::{
     Discovery, Environment, Folders, Launch, Origin, Registry, Runner, Settings,
 };
 use agentline_core::galley::desktop;
+use agentline_core::host;
 use agentline_core::hub::api::{HubProblem, Variables, Who};
 use agentline_core::hub::{AgentKind, AgentSpec, Caller, Errand, Found, RunnerStart, Switches};
 use agentline_core::subagent::env::{Scrubbed, scrub};
 use agentline_core::{SpawnSpec, Stderr};
 use agentline_os::file;
 use agentline_os::process::can_enter;
+use agentline_os::workspace;
 
 use crate::find;
 use crate::plan::{DEMO, INSIDE, ourselves};
@@ -118,6 +120,7 @@ impl Errands {
                 Err(error) => Err(error.to_string()),
             }),
             Errand::Who(pid) => Found::Who(caller(pid)),
+            Errand::File { wanted } => Found::File(workspace::carry_out(&wanted)),
         }
     }
 
@@ -148,6 +151,7 @@ impl Errands {
                 default: self.is_default(&agent.id),
                 launch,
                 initialize: self.settings.init_timeout(&agent.id),
+                host: self.host(&agent.id),
             });
             self.runners.extend(agent.origin.runner().map(|runner| (agent.id.clone(), runner.clone())));
             self.agents.extend(agent.launch.map(|launch| (agent.id, launch)));
@@ -177,6 +181,25 @@ impl Errands {
             launch: Some("demo-agent".into()),
             initialize: self.settings.init_timeout(DEMO),
             kind: AgentKind::Acp,
+            host: self.host(DEMO),
+        }
+    }
+
+    /// What is hosted for an agent, where nobody else could have said so. Its commands get what is ours, without credentials,
+    /// and nothing that only the agent itself is given.
+    fn host(&self, id: &str) -> host::Config {
+        let (terminal, files) = (self.settings.hosts_terminal(id), self.settings.hosts_files(id));
+        if !(terminal || files) || find::trusted(&self.folders).is_err() {
+            return host::Config::default();
+        }
+        let env = || {
+            let mut env = inherited();
+            env.insert(INSIDE.into(), OsString::from(id).into());
+            env.into_iter().collect()
+        };
+        host::Config {
+            terminals: terminal.then(|| host::Terminals { env: env(), ..Default::default() }),
+            files: files.then(host::Files::default),
         }
     }
 
@@ -215,9 +238,7 @@ impl Errands {
         if id != DEMO && !self.agents.contains_key(id) {
             self.discover();
         }
-        let Scrubbed { env, .. } = scrub(std::env::vars_os(), []);
-        let mut env: Environment =
-            env.into_iter().filter(|(name, _)| !TERMINALS.iter().any(|of| name == of)).collect();
+        let mut env = inherited();
         let (program, args) = if id == DEMO {
             (self.program.clone(), vec!["demo-agent".into()])
         } else {
@@ -252,6 +273,12 @@ pub(crate) fn runner(runner: &Runner, spec: SpawnSpec, start: RunnerStart) -> Sp
         core: Some(std::process::id()),
     };
     launch.spec()
+}
+
+/// What our children get of our environment: nothing that looks like a key, and no terminal.
+fn inherited() -> Environment {
+    let Scrubbed { env, .. } = scrub(std::env::vars_os(), []);
+    env.into_iter().filter(|(name, _)| !TERMINALS.iter().any(|of| name == of)).collect()
 }
 
 /// Who a process is, as far as the system tells.

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use agentline_core::host::Deed;
+
 use super::filter::plain;
 use super::notes::Notes;
 use super::paint::{In, Paint, fit, pad, span, width};
 use super::tools::Ended;
+use crate::words::command_line;
 
 /// A call that is over, and why it failed. Nothing of one that was refused: that was said.
 pub(crate) fn tool(ended: &Ended, notes: &Notes) -> Vec<String> {
@@ -24,6 +27,26 @@ pub(crate) fn tool(ended: &Ended, notes: &Notes) -> Vec<String> {
         In(paint.dim, fit(&line, columns)).to_string()
     });
     std::iter::once(line.trim_end().to_owned()).chain(why).collect()
+}
+
+/// What was done here because an agent asked for it. How a command ends is told with the tool that it belongs to.
+pub(crate) fn hosted(deed: &Deed, error: Option<&str>, notes: &Notes) -> Option<String> {
+    let (done, what) = match deed {
+        Deed::Exited { .. } => return None,
+        Deed::Read { path } => ("read here", path.clone()),
+        Deed::Wrote { path, .. } => ("written here", path.clone()),
+        Deed::Started { command, .. } => {
+            ("run here", if let [line] = &command[..] { line.clone() } else { command_line(command) })
+        }
+    };
+    let (mark, style, what) = match error {
+        None => ("◦", notes.paint().dim, format!("{done}: {what}")),
+        // Of a file it says which.
+        Some(why) if why.contains(&what) => ("✗", notes.paint().bad, format!("not {done}: {why}")),
+        Some(why) => ("✗", notes.paint().bad, format!("not {done}: {what}: {why}")),
+    };
+    let line = format!("  {mark} {}", plain(&what));
+    Some(In(style, fit(&line, notes.columns())).to_string())
 }
 
 /// A plan, on one line if it fits.

@@ -10,7 +10,7 @@ use agentline_core::acp::{Unknown, Update};
 use agentline_core::attach::presence::Attachment;
 use agentline_core::chat::{Line, Source};
 use agentline_core::excerpt;
-use agentline_core::host::{Deed, Hosted};
+use agentline_core::host::Hosted;
 use agentline_core::subagent::{
     By, Decision, Event, Finished, Outcome, QuestionDecided, Reply, Retrying, Verdict,
 };
@@ -206,29 +206,12 @@ impl Text {
         }
     }
 
-    /// What is done here because the agent asked for it. How a command ends is told with the tool that it belongs to.
+    /// What is done here because the agent asked for it.
     fn hosted(&mut self, hosted: &Hosted) {
-        let (done, what) = match &hosted.deed {
-            Deed::Exited { .. } => return,
-            Deed::Read { path } => ("read here", path.clone()),
-            Deed::Wrote { path, .. } => ("written here", path.clone()),
-            Deed::Started { command, .. } => (
-                "run here",
-                match &command[..] {
-                    [line] => line.clone(),
-                    words => command_line(words),
-                },
-            ),
-        };
-        self.end_line();
-        let (mark, style, what) = match &hosted.error {
-            None => ("◦", self.paint().dim, format!("{done}: {what}")),
-            // Of a file it says which.
-            Some(why) if why.contains(&what) => ("✗", self.paint().bad, format!("not {done}: {why}")),
-            Some(why) => ("✗", self.paint().bad, format!("not {done}: {what}: {why}")),
-        };
-        let line = format!("  {mark} {}", plain(&what));
-        self.note(&In(style, fit(&line, self.notes.columns())).to_string());
+        if let Some(line) = lines::hosted(&hosted.deed, hosted.error.as_deref(), &self.notes) {
+            self.end_line();
+            self.note(&line);
+        }
     }
 
     /// What is offered to an agent beside the protocol's older parts.

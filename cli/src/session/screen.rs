@@ -132,6 +132,10 @@ impl Screen {
                 self.plan(&id, plan_entries(plan.entries.iter().map(|entry| &*entry.content)));
             }
             Happening::Warned(warned) => self.note(&id, &format!("! {}", plain(&warned.message))),
+            Happening::HostedNow(it) => {
+                let line = lines::hosted(&it.deed, it.error.as_deref(), &self.notes);
+                line.iter().for_each(|line| self.note(&id, line));
+            }
             Happening::SystemMessage(said) => self.note(&id, &format!("◦ {}", plain(&said.content))),
             Happening::QueuedAt(queued) => self.queued(&id, queued),
             Happening::NotSent(not) => self.note(&id, &format!("! not sent: {}", unsent(&not.reason))),

@@ -17,6 +17,7 @@ mod gateway;
 mod guarded;
 mod hosted;
 mod hub_call;
+mod hub_hosting;
 mod hub_hosts;
 mod hub_life;
 mod hub_process;

@@ -73,6 +73,12 @@ struct Switches {
     /// Milliseconds that its handshake with the hub may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     init_timeout_ms: Option<u64>,
+    /// The hub runs commands for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host_terminal: Option<bool>,
+    /// The hub reads and writes files of a session's workspace for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host_files: Option<bool>,
     #[serde(flatten)]
     rest: BTreeMap<String, Value>,
 }
@@ -163,6 +169,28 @@ impl Settings {
     /// Remembers how long its handshake may take.
     pub fn set_init_timeout(&mut self, id: &str, limit: Duration) {
         self.agent(id).init_timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+    }
+
+    /// Whether the hub runs commands for an agent, which then need none of its own.
+    #[must_use]
+    pub fn hosts_terminal(&self, id: &str) -> bool {
+        self.agents.get(id).and_then(|agent| agent.host_terminal).unwrap_or(false)
+    }
+
+    /// Remembers whether it does.
+    pub fn set_host_terminal(&mut self, id: &str, on: bool) {
+        self.agent(id).host_terminal = Some(on);
+    }
+
+    /// Whether the hub reads and writes files of a session's workspace for an agent.
+    #[must_use]
+    pub fn hosts_files(&self, id: &str) -> bool {
+        self.agents.get(id).and_then(|agent| agent.host_files).unwrap_or(false)
+    }
+
+    /// Remembers whether it does.
+    pub fn set_host_files(&mut self, id: &str, on: bool) {
+        self.agent(id).host_files = Some(on);
     }
 
     /// Whether any agent was promised a variable.

@@ -248,7 +248,7 @@ impl Front {
                 self.obey(now, Command::Notify { method, params });
             }
             Told::Down(closed) => self.down(now, &closed),
-            Told::Hello(_) | Told::Noted(_) => {}
+            Told::Hello(_) | Told::Noted(_) | Told::File(_) => {}
         }
     }
 
@@ -303,7 +303,9 @@ impl Front {
                 let Some(raw) = raw.clone() else { return };
                 Update::Other(Unknown { tag, raw })
             }
-            News::Opened
+            // The client has what it hosts itself.
+            News::Hosted(_)
+            | News::Opened
             | News::Announced(_)
             | News::Can(_)
             | News::Began(_)

@@ -178,6 +178,7 @@ impl Attach {
             | Told::Up(_)
             | Told::Done(..)
             | Told::News(_)
+            | Told::File(_)
             | Told::Noted(_)
             | Told::Other(_) => {}
         }
@@ -232,6 +233,7 @@ impl Attach {
             | News::Usage(_)
             | News::Warned(_)
             | News::Note(_)
+            | News::Hosted(_)
             | News::Other(_) => {}
         }
     }

@@ -269,7 +269,12 @@ impl Galley {
                 self.wish(Wish::Serve { ask, answer });
             }
             Told::Down(_) => self.leave(now),
-            Told::Hello(_) | Told::Up(_) | Told::News(_) | Told::Noted(_) | Told::Other(_) => {}
+            Told::Hello(_)
+            | Told::Up(_)
+            | Told::News(_)
+            | Told::File(_)
+            | Told::Noted(_)
+            | Told::Other(_) => {}
         }
     }
 
@@ -380,6 +385,7 @@ impl Galley {
             | News::Info { .. }
             | News::Mode(_)
             | News::Usage(_)
+            | News::Hosted(_)
             | News::Other(_) => {}
         }
     }

@@ -63,8 +63,8 @@ impl Gateway {
             Told::Noted(noted) => self.out.tell(Event::Noted(noted)),
             Told::Other(other) => self.show(now, Told::Other(other)),
             Told::Down(closed) => self.down(now, source, *closed),
-            // Only what dials in says that.
-            Told::Hello(_) => {}
+            // Only what dials in says the one, and nothing is hosted for the other.
+            Told::Hello(_) | Told::File(_) => {}
         }
     }
 

@@ -271,6 +271,7 @@ impl Gateway {
             }
             wish @ (Wish::Accept
             | Wish::Refuse(_)
+            | Wish::FileDone { .. }
             | Wish::List { .. }
             | Wish::Set { .. }
             | Wish::Aside { .. }

@@ -20,11 +20,11 @@ pub struct Config {
 }
 
 impl Config {
-    /// Says in what a client offers that this is hosted, and that nothing else is.
+    /// Adds what is hosted to what a client offers.
     pub const fn offer(&self, offers: &mut ClientCapabilities) {
-        offers.terminal = self.terminals.is_some();
-        offers.fs.read_text_file = self.files.is_some();
-        offers.fs.write_text_file = self.files.is_some();
+        offers.terminal |= self.terminals.is_some();
+        offers.fs.read_text_file |= self.files.is_some();
+        offers.fs.write_text_file |= self.files.is_some();
     }
 }
 
@@ -78,7 +78,7 @@ pub struct Hosted {
 }
 
 /// What was done for an agent.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "deed", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Deed {
     /// A file was read.
@@ -113,7 +113,7 @@ pub enum Deed {
 }
 
 /// How a command ended: with a status or by a signal. Neither: the system does not say.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExitStatus {
     /// The status that it returned.

@@ -249,7 +249,8 @@ impl Hosting {
         Ok(())
     }
 
-    const fn hosts(&self) -> bool {
+    /// Whether anything is hosted.
+    pub(crate) const fn hosts(&self) -> bool {
         self.config.terminals.is_some() || self.config.files.is_some()
     }
 
@@ -320,7 +321,8 @@ impl Hosting {
         }
     }
 
-    fn session_over(&mut self, now: Now, session: &SessionId) {
+    /// A session is over: so is what runs for it.
+    pub(crate) fn session_over(&mut self, now: Now, session: &SessionId) {
         self.sessions.remove(session);
         self.release_all(now, |entry| entry.session == *session);
         self.settle(now);

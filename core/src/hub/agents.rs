@@ -27,9 +27,9 @@ use crate::acp::session::{
     Elicitation, SessionInfo, SessionList, SessionSetup, SessionState, Setting as Word,
 };
 use crate::closed::Closed;
-use crate::machine::{Machine, Now, Open as Way, SpawnSpec, Time};
+use crate::machine::{Now, Open as Way, SpawnSpec, Time};
 use crate::rpc::code;
-use crate::session::{Can, Name, Open, Setting, Source, SourceConfig, Trouble, Up, Wish, why};
+use crate::session::{Acp, Can, Name, Open, Setting, Source, Trouble, Up, Wish, why};
 
 /// An agent, and its process.
 #[derive(Debug)]
@@ -209,7 +209,9 @@ impl Hub {
         // Forms and pages are questions like others: whoever looks answers them.
         config.capabilities.elicitation = Elicitation { form: true, url: true };
         config.timeouts.initialize = Some(initialize.unwrap_or(self.config.timeouts.initialize));
-        let placed = self.sources.insert(now, source, Source::new(now, SourceConfig::Acp(Box::new(config))));
+        let host = agent.spec.host.clone();
+        let acp = Source::Acp(Box::new(Acp::hosting(now, config, host)));
+        let placed = self.sources.insert(now, source, acp);
         debug_assert!(placed.is_ok(), "each number is given once");
         self.lives.insert(source, Life::new(Arc::clone(id), Of::Agent));
         self.out.tell(Event::Started(Arc::clone(id)));

@@ -10,6 +10,7 @@ use super::api::{HubProblem, Policy, ToolRules, Transcripts, Variables, Who};
 use super::book::{Counters, Prompt, Record, Sid};
 use crate::acp::session::Implementation;
 use crate::control::server;
+use crate::host::{self, FileError, FileWanted};
 use crate::machine::{Address, OpenError, SpawnSpec, Tag};
 use crate::secret::Secret;
 use crate::session::{Noted, TurnId};
@@ -146,6 +147,10 @@ pub struct AgentSpec {
     /// What it speaks, and with that how many processes it has.
     #[serde(default)]
     pub kind: AgentKind,
+    /// Files and terminals that its next process is offered. Those who look are shown what it does with them, and nobody is
+    /// asked.
+    #[serde(default)]
+    pub host: host::Config,
 }
 
 /// What an agent speaks.
@@ -199,6 +204,12 @@ pub enum Errand {
     Read(PathBuf),
     /// Who that process is: [`Found::Who`].
     Who(u32),
+    /// A file for an agent: [`Found::File`].
+    File {
+        /// Which, and what it will hold. In no log.
+        #[serde(skip)]
+        wanted: Box<FileWanted>,
+    },
 }
 
 /// The answer to an errand.
@@ -218,6 +229,8 @@ pub enum Found {
     Read(Result<Secret<Vec<u8>>, String>),
     /// A process.
     Who(Caller),
+    /// What a file holds, or nothing if it was written; or why not.
+    File(Result<String, FileError>),
 }
 
 /// A process that talks to the hub.

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::api::{
-    ApprovalBrief, AskForm, AskUser, Block, ExitReason, Frame, Happening, ModeNow, NotSent, OptionsNow,
-    PlanNow, QueuedAt, Role, RunComplete, Status, SystemMessage, Thought, ToolCallEnd, ToolCallPending,
-    ToolCallProgress, ToolCallStart, TurnEnd, TurnProgress, TurnStart, Update, UsageNow, UserMessage, Warned,
+    ApprovalBrief, AskForm, AskUser, Block, ExitReason, Frame, Happening, HostedNow, ModeNow, NotSent,
+    OptionsNow, PlanNow, QueuedAt, Role, RunComplete, Status, SystemMessage, Thought, ToolCallEnd,
+    ToolCallPending, ToolCallProgress, ToolCallStart, TurnEnd, TurnProgress, TurnStart, Update, UsageNow,
+    UserMessage, Warned,
 };
 use super::book::{self, Ask, Fact, Session, Sid};
 use super::show;
@@ -52,6 +53,7 @@ pub(super) fn news(item: &Item, session: &Session, now: Duration, since: Duratio
         News::Note(content) => {
             SystemMessage { content: content.clone(), variant: "system".to_owned() }.into()
         }
+        News::Hosted(hosted) => HostedNow { deed: hosted.deed.clone(), error: hosted.error.clone() }.into(),
         News::Step(step) => match &step.ended {
             None => TurnStart { turn_index: step.index }.into(),
             Some(summary) => {

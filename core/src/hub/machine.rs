@@ -14,8 +14,10 @@ use super::runners::Runner;
 use super::shelf::{Shelf, take_up};
 use super::show;
 use super::watch::Watch;
+use crate::acp::RequestKey;
 use crate::acp::session::{SessionState, Setting};
 use crate::control::{ErrorTag, Failure, Key, Server, server};
+use crate::host::FileError;
 use crate::machine::{
     Deadline, Heard, Ids, Input, LinkId, Machine, Now, OpenError, Output, Outputs, Refused, Tag, Time,
     soonest,
@@ -113,6 +115,7 @@ pub(super) enum Pending {
     Show(Key, Sid, Option<usize>),
     Discover(Key),
     Enable(Key, String, bool),
+    File(SourceId, RequestKey),
 }
 
 /// A client that waits for a session to be open.
@@ -377,10 +380,16 @@ impl Hub {
             (Pending::Enable(key, id, on), Found::Enabled(changed)) => {
                 self.enabled(now, key, &id, on, changed);
             }
+            (Pending::File(source, request), Found::File(done)) => {
+                self.file_done(now, source, request, done);
+            }
             // An answer to another question: as if nothing had been found.
             (Pending::Launch(id), _) => self.launched(now, &id, Err(NOT_FOUND.to_owned())),
             (Pending::Runner(sid), _) => self.runner_launched(now, sid, Err(NOT_FOUND.to_owned())),
             (Pending::Rules(key), _) => self.rules_kept(now, key, Err(NOT_FOUND.to_owned())),
+            (Pending::File(source, request), _) => {
+                self.file_done(now, source, request, Err(FileError::Denied));
+            }
             (Pending::Recall(source, sid), _) => {
                 self.recalled(now, source, sid, Err(NOT_FOUND.to_owned()));
             }
@@ -518,7 +527,8 @@ impl Hub {
                     self.out.tell(Event::Noted(Arc::clone(&life.agent), noted));
                 }
             }
-            // Nothing of the kind is offered.
+            Told::File(wanted) => self.file_wanted(source, wanted),
+            // Nothing of the kind is offered that is not hosted.
             Told::Wanted(ask, _) => {
                 let error = RpcError::new(code::METHOD_NOT_FOUND, "not offered");
                 let wish = Wish::Serve { ask, answer: Err(error) };

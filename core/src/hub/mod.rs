@@ -121,6 +121,7 @@ pub mod book;
 mod config;
 mod desk;
 mod frames;
+mod hosted;
 mod links;
 mod lives;
 mod machine;

@@ -1,11 +1,13 @@
-//! An ACP agent as a source of sessions: one machine around [`Client`], so its links keep their names.
+//! An ACP agent as a source of sessions: a [`Client`](crate::acp::client::Client), told in the words of
+//! [the vocabulary](super), and what is [hosted](crate::host) for its agent.
 //!
 //! | the client's | in the middle |
 //! |---|---|
 //! | `Ready` | `Up` |
 //! | `Text`, `Updated` | news, with the update as it was written |
 //! | `PermissionAsked`, `Requested` of a person | `Asked` |
-//! | `Requested` of anything else | `Wanted`; it comes only where it was offered |
+//! | `Requested` of anything else | `Wanted`; it comes only where it was offered, and is not [hosted](crate::host) |
+//! | what is hosted | `File`, and news of what was done |
 //! | `Withdrawn`, `elicitation/complete` | `Settled` |
 //! | `Answered`, `Failed` | `Done`, and `Opened` of a session |
 //! | `TurnEnded` | `Ended` |
@@ -18,19 +20,20 @@ use super::{
     AskId, Asked, By, Can, Done, Ended, Item, Moment, Name, News, Noted, Outcome, Question, Reply, Setting,
     Settled, Told, Trouble, TurnId, Up, Wish,
 };
-use crate::acp::client::{self, Answer, Client, Command, Config, Event, Failure, Requested, Updated};
+use crate::acp::client::{self, Answer, Command, Config, Event, Failure, Requested, Updated};
 use crate::acp::elicitation::{self, Wants};
 use crate::acp::services::ServiceRequest;
 use crate::acp::session::{AgentCapabilities, ConfigOption, ConfigValue};
 use crate::acp::{Json, Notice, PermissionOutcome, RequestKey, StopReason, Stopped, Update};
 use crate::closed::{Cause, Closed};
+use crate::host::{self, Hosted, Hosting};
 use crate::machine::{Deadline, Input, Machine, Now, Output, Outputs, Refused, Tag};
 use crate::rpc::{RpcError, code, cut};
 
-/// An ACP agent as a source of sessions: a [`Client`], told in the words of [the vocabulary](super).
+/// An ACP agent as a source of sessions.
 #[derive(Debug)]
 pub struct Acp {
-    client: Client,
+    client: Hosting,
     /// Turns that run, by session.
     turns: BTreeMap<Name, TurnId>,
     /// The config option that chooses the model, by session.
@@ -65,31 +68,18 @@ impl Machine for Acp {
     type Event = Told;
 
     /// Without the client's own clock of a cancel: whoever decides has one for all sources.
-    fn new(now: Now, mut config: Config) -> Self {
-        config.timeouts.cancel = None;
-        config.whole = true;
-        let mut this = Self {
-            client: Client::new(now, config),
-            turns: BTreeMap::new(),
-            models: BTreeMap::new(),
-            asks: BTreeMap::new(),
-            given_up: Vec::new(),
-            services: BTreeSet::new(),
-            pages: BTreeMap::new(),
-            out: Outputs::default(),
-        };
-        this.settle();
-        this
+    fn new(now: Now, config: Config) -> Self {
+        Self::hosting(now, config, host::Config::default())
     }
 
     fn handle(&mut self, now: Now, input: Input<'_>) {
         self.client.handle(now, input);
-        self.settle();
+        self.settle(now);
     }
 
     fn command(&mut self, now: Now, (tag, wish): (Tag, Wish)) -> Result<(), Refused> {
         let done = self.wish(now, tag, wish);
-        self.settle();
+        self.settle(now);
         done
     }
 
@@ -103,6 +93,25 @@ impl Machine for Acp {
 }
 
 impl Acp {
+    /// The same, with files and terminals for its agent: they are offered, and nobody is asked again.
+    #[must_use]
+    pub fn hosting(now: Now, mut config: Config, host: host::Config) -> Self {
+        config.timeouts.cancel = None;
+        config.whole = true;
+        let mut this = Self {
+            client: Hosting::new(now, config, host),
+            turns: BTreeMap::new(),
+            models: BTreeMap::new(),
+            asks: BTreeMap::new(),
+            given_up: Vec::new(),
+            services: BTreeSet::new(),
+            pages: BTreeMap::new(),
+            out: Outputs::default(),
+        };
+        this.settle(now);
+        this
+    }
+
     fn wish(&mut self, now: Now, tag: Tag, wish: Wish) -> Result<(), Refused> {
         let command = match wish {
             Wish::Open(which, setup) => Command::OpenSession { tag, which, setup: *setup },
@@ -117,8 +126,9 @@ impl Acp {
             Wish::Cancel { session } => Command::Cancel { session },
             Wish::Answer { ask, reply } => return self.answer(now, ask, reply),
             Wish::Serve { ask, answer } => return self.serve(now, ask, answer),
+            Wish::FileDone { request, done } => return self.client.file_done(now, request, done),
             Wish::Set { session, setting } => self.setting(tag, session, setting),
-            Wish::Close { session } => Command::CloseSession { tag, session },
+            Wish::Close { session } => return self.close(now, tag, session),
             Wish::Delete { session } => Command::DeleteSession { tag, session },
             Wish::Login { method } => Command::Authenticate { tag, method },
             Wish::Logout => Command::Logout { tag },
@@ -130,6 +140,18 @@ impl Acp {
             Wish::Accept | Wish::Refuse(_) => return Err(Refused::NotOffered("a hello")),
         };
         self.client.command(now, command)
+    }
+
+    /// An agent may know no end of a session. What is hosted for it has one.
+    fn close(&mut self, now: Now, tag: Tag, session: Name) -> Result<(), Refused> {
+        let close = Command::CloseSession { tag, session: session.clone() };
+        let done = self.client.command(now, close);
+        if !matches!(done, Err(Refused::NotOffered(_))) || !self.client.hosts() {
+            return done;
+        }
+        self.client.session_over(now, &session);
+        self.done(tag, Ok(Done::Fine));
+        Ok(())
     }
 
     fn setting(&self, tag: Tag, session: Name, setting: Setting) -> Command {
@@ -193,10 +215,15 @@ impl Acp {
         )
     }
 
-    fn settle(&mut self) {
-        while let Some(output) = self.client.poll() {
-            if let Some(event) = self.out.pass(output) {
-                self.told(event);
+    fn settle(&mut self, now: Now) {
+        while let Some(output) = self.client.poll(now) {
+            match self.out.pass(output) {
+                None => {}
+                Some(host::Told::Client(event)) => self.told(event),
+                // It was offered, and that is the consent.
+                Some(host::Told::Asked(asked)) => self.client.decide(now, asked.request, Ok(())),
+                Some(host::Told::File(wanted)) => self.out.tell(Told::File(wanted)),
+                Some(host::Told::Hosted(hosted)) => self.hosted(*hosted),
             }
         }
         self.give_up(None);
@@ -273,6 +300,12 @@ impl Acp {
         }
     }
 
+    fn hosted(&mut self, hosted: Hosted) {
+        let session = hosted.session.clone();
+        let moment = if self.turns.contains_key(&session) { Moment::Turn } else { Moment::Between };
+        self.news(session, moment, News::Hosted(Box::new(hosted)));
+    }
+
     fn updated(&mut self, updated: Updated) {
         if let Update::ConfigOptions(all) = &updated.update {
             self.remember_model(&updated.session, &all.config_options);
@@ -312,7 +345,7 @@ impl Acp {
     fn asked(&mut self, request: RequestKey, by: Option<Name>, kind: Kind, question: Question) {
         let only = if self.turns.len() == 1 { self.turns.keys().next().cloned() } else { None };
         let (session, of) = match (by, only) {
-            (Some(by), Some(only)) if !self.client.knows(&by) => (only, Some(by)),
+            (Some(by), Some(only)) if !self.client.client().knows(&by) => (only, Some(by)),
             (Some(by), _) => (by, None),
             (None, only) => (only.unwrap_or_else(|| "".into()), None),
         };

@@ -143,6 +143,7 @@ impl Attached {
             | Wish::List { .. }
             | Wish::Answer { .. }
             | Wish::Serve { .. }
+            | Wish::FileDone { .. }
             | Wish::Set { .. }
             | Wish::Aside { .. }
             | Wish::Rules(_)

@@ -146,7 +146,9 @@ impl Runner {
             Wish::Login { .. } | Wish::Logout => return Err(Refused::NotOffered("logins")),
             Wish::Seen(_) => return Err(Refused::NotOffered("presence records")),
             Wish::Accept | Wish::Refuse(_) => return Err(Refused::NotOffered("a hello")),
-            Wish::Serve { .. } => return Err(Refused::NotOffered("files and terminals")),
+            Wish::Serve { .. } | Wish::FileDone { .. } => {
+                return Err(Refused::NotOffered("files and terminals"));
+            }
         };
         let silent = is_silent(&command);
         self.desktop.command(now, command)?;

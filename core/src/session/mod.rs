@@ -39,9 +39,10 @@ use crate::acp::session::{
     AuthMethod, ConfigOption, Implementation, SessionList, SessionSetup, SessionState, SystemPromptSupport,
 };
 use crate::acp::update::{AvailableCommand, Chunk, Patch, Plan, Speaker, ToolCallUpdate, Usage};
-use crate::acp::{ContentBlock, Json, PermissionOption, SessionId};
+use crate::acp::{ContentBlock, Json, PermissionOption, RequestKey, SessionId};
 use crate::closed::Closed;
 use crate::galley::HistoryMessage;
+use crate::host::{FileError, FileWanted, Hosted};
 use crate::machine::{Refused, Tag};
 use crate::rpc::RpcError;
 
@@ -161,6 +162,13 @@ pub enum Wish {
         /// The result as its channel has it, or why there is none.
         answer: Result<Json, RpcError>,
     },
+    /// Say how a file was read or written: what it holds, or nothing.
+    FileDone {
+        /// Which, from [`Told::File`].
+        request: RequestKey,
+        /// As whoever has the files says it.
+        done: Result<String, FileError>,
+    },
     /// Choose a mode, a model or an option.
     Set {
         /// On this session.
@@ -259,6 +267,8 @@ pub enum Told {
     Done(Tag, Box<Result<Done, Trouble>>),
     /// It wants a file or a terminal of whoever offered that, and no person. Wants one [`Wish::Serve`].
     Wanted(AskId, Box<ServiceRequest>),
+    /// It wants a file that we host. Wants one [`Wish::FileDone`].
+    File(Box<FileWanted>),
     /// Worth knowing, needs no reaction.
     Noted(Box<Noted>),
     /// A word of the channel that has no place here: method and parameters, as written.
@@ -383,6 +393,8 @@ pub enum News {
     Warned(Box<Warning>),
     /// A word of the source to people.
     Note(String),
+    /// Something was done for it that we host.
+    Hosted(Box<Hosted>),
     /// A turn is over.
     Ended(Box<Ended>),
     /// The source is gone from this session.
@@ -574,6 +586,7 @@ pub fn may(can: Can, wish: &Wish, running: bool) -> Result<(), Refused> {
         Wish::Accept
         | Wish::Refuse(_)
         | Wish::Serve { .. }
+        | Wish::FileDone { .. }
         | Wish::Login { .. }
         | Wish::Seen(_)
         | Wish::Leave => Ok(()),

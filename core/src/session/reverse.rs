@@ -72,7 +72,7 @@ impl Machine for Reverse {
 
 fn command(tag: Tag, wish: Wish) -> Result<Command, Refused> {
     Ok(match wish {
-        Wish::Serve { .. } => return Err(Refused::NotOffered("files and terminals")),
+        Wish::Serve { .. } | Wish::FileDone { .. } => return Err(Refused::NotOffered("files and terminals")),
         Wish::Accept => Command::Accept,
         Wish::Refuse(reason) => Command::Refuse(reason),
         Wish::Open(Open::New, setup) => Command::NewSession { tag, setup },

@@ -284,6 +284,7 @@ fn spec(number: usize) -> AgentSpec {
         launch: Some(id.clone()),
         initialize: None,
         kind: AgentKind::Acp,
+        host: Default::default(),
         id: id.into(),
     }
 }
@@ -344,6 +345,7 @@ impl Office {
             }
             Errand::Rules(_) => Found::Kept(Ok(())),
             Errand::Read(_) => Found::Read(Ok(Vec::new().into())),
+            Errand::File { .. } => Found::File(Err(agentline_core::host::FileError::Denied)),
             Errand::Who(pid) => Found::Who(Caller {
                 who: Who { program: Some("agentline".to_owned()), pid: Some(pid), ..Who::default() },
                 ancestors: vec![1],

@@ -301,6 +301,7 @@ fn found(errand: Errand) -> Found {
             let spec = SpawnSpec { program: (*agent).into(), ..SpawnSpec::default() };
             Found::Launch(Ok(Box::new(spec)))
         }
+        Errand::File { .. } => Found::File(Err(agentline_core::host::FileError::Denied)),
         Errand::Who(_) => Found::Who(Caller::default()),
         Errand::Rules(_) => Found::Kept(Ok(())),
         Errand::Read(_) => Found::Read(Ok(Vec::new().into())),
@@ -318,5 +319,6 @@ fn spec(id: &str, enabled: bool) -> AgentSpec {
         launch: Some(id.to_owned()),
         initialize: None,
         kind: AgentKind::Acp,
+        host: Default::default(),
     }
 }

@@ -205,6 +205,7 @@ impl<'d> Siege<'d> {
             Errand::Enable { on, .. } => Found::Enabled(Ok(on)),
             Errand::Rules(_) => Found::Kept(Ok(())),
             Errand::Read(_) => Found::Read(Ok(Vec::new().into())),
+            Errand::File { .. } => Found::File(Err(agentline_core::host::FileError::Denied)),
             Errand::Who(pid) => {
                 let who = Who { pid: Some(pid), ..Who::default() };
                 let parent = if self.dice.once_in(8) { 1001 } else { 1 };
@@ -287,5 +288,6 @@ fn spec(id: &str, origin: &str) -> AgentSpec {
         launch: Some(id.to_owned()),
         initialize: None,
         kind: AgentKind::Acp,
+        host: Default::default(),
     }
 }

@@ -81,7 +81,7 @@ impl Seen {
                 Told::Done(tag, done) => self.done.push((tag, done.is_ok())),
                 Told::Down(_) => self.down += 1,
                 Told::Hello(_) => panic!("nobody dials"),
-                Told::Wanted(..) => panic!("a runner asks for no service"),
+                Told::Wanted(..) | Told::File(_) => panic!("a runner asks for no service"),
                 Told::Up(_) | Told::Noted(_) | Told::Other(_) => {}
             }
         }

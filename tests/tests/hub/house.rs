@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use agentline_core::control::{Failure, server};
+use agentline_core::host;
 use agentline_core::hub::api::{Frame, HubStop, Method};
 use agentline_core::hub::{AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub, Stored};
 use agentline_core::{Address, SpawnSpec, Stderr};
@@ -23,8 +25,10 @@ pub(super) fn hub<R: Runtime>(home: &Path, day: impl FnOnce()) {
     thread::scope(|scope| {
         scope.spawn(|| serve::<R>(home, &path, &tell));
         told.recv().expect("it listens");
-        day();
+        // A hub that nobody stops would keep the failure from being seen.
+        let gone = catch_unwind(AssertUnwindSafe(day));
         assert!(call(&path, &HubStop::default()).unwrap().stopping);
+        gone.unwrap_or_else(|panic| resume_unwind(panic));
     });
 }
 
@@ -33,13 +37,25 @@ fn serve<R: Runtime>(home: &Path, path: &Path, tell: &Sender<()>) {
     let state = home.join("state");
     config.stored = stored(&state);
     config.state = Some(state);
-    config.agents = vec![demo("demo"), demo("keeper")];
+    config.agents = agents();
     config.reverse = Some(Address(home.join("run/acp.sock")));
     R::run::<Hub>(config, Vec::new(), |event, say| match event {
         Event::Listening => tell.send(()).expect("somebody waits"),
         Event::Errand(tag, errand) => say.push(Command::Done(tag, found(home, errand))),
         Event::Notify(_) | Event::Started(_) | Event::Noted(..) | Event::Ended(..) | Event::Closed(_) => {}
     });
+}
+
+/// What is hosted where something is.
+pub(super) fn hosting() -> host::Config {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let terminals = host::Terminals { env: vec![("PATH".into(), path.into())], ..Default::default() };
+    host::Config { terminals: Some(terminals), files: Some(host::Files::default()) }
+}
+
+fn agents() -> Vec<AgentSpec> {
+    let hosted = |id| AgentSpec { host: hosting(), ..demo(id) };
+    vec![demo("demo"), demo("keeper"), hosted("hosted"), hosted("scripted")]
 }
 
 /// `keeper` keeps its sessions, `demo` does not.
@@ -53,13 +69,20 @@ fn demo(id: &str) -> AgentSpec {
         launch: Some(id.into()),
         initialize: None,
         kind: AgentKind::Acp,
+        host: Default::default(),
     }
 }
 
 fn found(home: &Path, errand: Errand) -> Found {
     match errand {
         Errand::Folder(path) => Found::Folder(PathBuf::from(path).is_dir()),
-        Errand::Discover => Found::Agents(vec![demo("demo"), demo("keeper")], Vec::new()),
+        Errand::Discover => Found::Agents(agents(), Vec::new()),
+        Errand::Launch { agent, .. } if *agent == *"scripted" => Found::Launch(Ok(Box::new(SpawnSpec {
+            program: env!("CARGO_BIN_EXE_scripted_agent").into(),
+            cwd: "/".into(),
+            stderr: Stderr::Pipe,
+            ..SpawnSpec::default()
+        }))),
         Errand::Launch { agent, .. } => {
             let keep = ["--keep".into(), home.join("kept").into()];
             let args =
@@ -76,6 +99,7 @@ fn found(home: &Path, errand: Errand) -> Found {
         Errand::Who(_) => Found::Who(Caller::default()),
         Errand::Rules(_) => Found::Kept(Ok(())),
         Errand::Read(_) => Found::Read(Ok(Vec::new().into())),
+        Errand::File { wanted } => Found::File(agentline_blocking::workspace::carry_out(&wanted)),
     }
 }
 

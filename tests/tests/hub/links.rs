@@ -37,6 +37,7 @@ fn spec(id: &str, enabled: bool) -> AgentSpec {
         launch: None,
         initialize: None,
         kind: AgentKind::Acp,
+        host: Default::default(),
     }
 }
 
@@ -51,6 +52,7 @@ impl House<'_> {
             if let Event::Errand(tag, errand) = event {
                 let found = match errand {
                     Errand::Folder(_) => Found::Folder(true),
+                    Errand::File { .. } => Found::File(Err(agentline_core::host::FileError::Denied)),
                     Errand::Who(_) => Found::Who(Caller::default()),
                     Errand::Rules(_) => Found::Kept(Ok(())),
                     Errand::Read(_) => Found::Read(Ok(Vec::new().into())),

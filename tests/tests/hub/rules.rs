@@ -67,6 +67,7 @@ impl Room {
                 }
                 Errand::Rules(_) => Found::Kept(Ok(())),
                 Errand::Read(_) => Found::Read(Ok(Vec::new().into())),
+                Errand::File { .. } => Found::File(Err(agentline_core::host::FileError::Denied)),
                 Errand::Who(_) => Found::Who(Caller::default()),
                 Errand::Discover | Errand::Enable { .. } => Found::Enabled(Ok(false)),
             };
@@ -138,6 +139,7 @@ fn spec(id: &str) -> AgentSpec {
         launch: Some(id.to_owned()),
         initialize: None,
         kind: AgentKind::Acp,
+        host: Default::default(),
     }
 }
 

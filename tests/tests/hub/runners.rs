@@ -35,6 +35,7 @@ pub(super) fn spec(enabled: bool) -> AgentSpec {
         default: false,
         launch: Some("python3".to_owned()),
         initialize: None,
+        host: Default::default(),
         kind: AgentKind::Runner,
     }
 }
@@ -119,6 +120,7 @@ impl Shop {
                     let text = self.hub.files.get(&path).map(|(text, _)| text.clone().into_bytes());
                     Found::Read(Ok(text.unwrap_or_default().into()))
                 }
+                Errand::File { .. } => Found::File(Err(agentline_core::host::FileError::Denied)),
                 Errand::Who(_) => Found::Who(Caller::default()),
                 Errand::Discover | Errand::Enable { .. } => Found::Enabled(Ok(false)),
             };

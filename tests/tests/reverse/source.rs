@@ -65,7 +65,7 @@ fn words(told: &Told) -> String {
             Ok(other) => format!("done {} {other:?}", tag.0),
             Err(trouble) => format!("done {} {}", tag.0, trouble.code),
         },
-        Told::Wanted(..) => "wanted".to_owned(),
+        Told::Wanted(..) | Told::File(_) => "wanted".to_owned(),
         Told::Noted(_) => "noted".to_owned(),
         Told::Other(other) => format!("other {}", other.0),
         Told::Down(closed) => format!("down {:?}", closed.cause),

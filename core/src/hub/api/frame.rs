@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{ApprovalBrief, LastError, MessageBrief, Origin, Reason, Resolved, SessionBrief, Status};
 use crate::acp::update::{PlanEntry, ToolCallUpdate};
 use crate::acp::{ContentBlock, session::ConfigOption};
+use crate::host::Deed;
 use crate::rpc::Json;
 
 /// The `data` of a frame: `{"kind":"turn_progress","sessionId":"s12","turn":34,"timestamp":…,"delta":"hello"}`.
@@ -124,6 +125,8 @@ happenings! {
     "error" Warned;
     /// A word of the source to people.
     "system_message" SystemMessage;
+    /// Something was done for the agent, which has no files or terminals of its own, or failed.
+    "hosted" HostedNow;
     /// A step of a turn is over.
     "turn_end" TurnEnd;
     /// A turn is over.
@@ -213,6 +216,17 @@ macro_rules! bodies {
             }
         )*
     };
+}
+
+/// Something was done for the agent, which has no files or terminals of its own, or failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostedNow {
+    /// What was done.
+    #[serde(flatten)]
+    pub deed: Deed,
+    /// Why it failed, as the agent was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 bodies! {

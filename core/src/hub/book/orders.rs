@@ -201,7 +201,7 @@ impl Book {
         let dropped = self.drop_queue(sid, why);
         self.drop_words(now, sid, By::Cancelled);
         let session = self.session(sid)?;
-        let (can, driver, link) = (session.can(), session.driver(), session.link);
+        let (driver, link) = (session.driver(), session.link);
         let name = session.name.clone().unwrap_or_else(|| "".into());
         if let Some(turn) = &session.turn {
             let (id, source) = (turn.id, turn.source);
@@ -214,7 +214,8 @@ impl Book {
         }
         if let Some(source) = driver {
             self.drop_asks(now, Some(sid), source, Some(&Reply::Cancel), By::Cancelled);
-            if link.is_none() && can.close {
+            if link.is_none() {
+                // Refused by an agent that knows no end of a session; what is hosted for it ends all the same.
                 self.wish(source, sid, Wish::Close { session: name });
             }
         }

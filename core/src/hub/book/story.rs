@@ -143,6 +143,7 @@ impl Story {
             | News::Options(_)
             | News::Warned(_)
             | News::Note(_)
+            | News::Hosted(_)
             | News::Ended(_)
             | News::Closed
             | News::Other(_) => {}

@@ -139,6 +139,7 @@ impl Book {
             | News::Usage(_)
             | News::Warned(_)
             | News::Note(_)
+            | News::Hosted(_)
             | News::Other(_) => {}
         }
         self.settle(now, sid);
@@ -444,6 +445,7 @@ fn is_echo(news: &News) -> bool {
         | News::Usage(_)
         | News::Warned(_)
         | News::Note(_)
+        | News::Hosted(_)
         | News::Ended(_)
         | News::Closed
         | News::Other(_) => false,

@@ -325,6 +325,7 @@ impl Desk {
             | Happening::OptionsNow(_)
             | Happening::Warned(_)
             | Happening::SystemMessage(_)
+            | Happening::HostedNow(_)
             | Happening::TurnEnd(_)
             | Happening::Update(_) => {}
         }
