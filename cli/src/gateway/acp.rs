@@ -141,7 +141,8 @@ impl Acp {
         let of_ours = |name: &String| Some((name.into(), std::env::var_os(name)?.into()));
         spec.env.extend(runner.env.iter().filter_map(of_ours));
         let workspace = spec.cwd.to_string_lossy().into_owned();
-        let spec = errands::runner(runner, spec, RunnerStart { session: session.clone(), workspace });
+        let spec =
+            errands::runner(runner, spec, RunnerStart { session: session.clone(), workspace, llm: None });
         Ok(self.desktop(spec, &session))
     }
 

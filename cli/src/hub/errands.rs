@@ -269,7 +269,7 @@ pub(crate) fn runner(runner: &Runner, spec: SpawnSpec, start: RunnerStart) -> Sp
         session: start.session,
         workspace_root: Some(start.workspace.into()),
         llm: None,
-        llm_name: runner.llm_name.clone(),
+        llm_name: start.llm.or_else(|| runner.llm_name.clone()),
         core: Some(std::process::id()),
     };
     launch.spec()

@@ -171,6 +171,8 @@ pub struct RunnerStart {
     pub session: String,
     /// The project's folder.
     pub workspace: String,
+    /// The model to begin with, by name; without, the one of the settings.
+    pub llm: Option<String>,
 }
 
 /// Something that only the outside can find out or do. Each is answered once, by [`Command::Done`].

@@ -557,6 +557,7 @@ impl Hub {
             && let Some(state) = self.states.get_mut(&sid)
         {
             state.config_options = Some(options.clone());
+            self.runner_has(sid, options);
         }
         if self.book.news(now, sid, source, item) {
             // What the book makes of it comes first.

@@ -17,7 +17,7 @@ use super::book::{Sid, SourceId, Stand};
 use super::config::{Errand, Event, RunnerStart};
 use super::lives::{Life, Of};
 use super::machine::{Clock, Expects, Hub, Pending, Stage};
-use crate::acp::session::SessionSetup;
+use crate::acp::session::{ConfigOption, ConfigValue, SessionSetup};
 use crate::closed::Closed;
 use crate::control::{ErrorTag, Failure};
 use crate::galley::desktop;
@@ -75,7 +75,8 @@ impl Hub {
     fn launch_runner(&mut self, now: Now, sid: Sid) {
         let Some(session) = self.book.get(sid).filter(|_| self.stage == Stage::Serving) else { return };
         let id = Arc::clone(&session.home.agent);
-        let start = RunnerStart { session: sid.to_string(), workspace: session.home.cwd.to_string() };
+        let (workspace, llm) = (session.home.cwd.to_string(), session.model.clone());
+        let start = RunnerStart { session: sid.to_string(), workspace, llm };
         self.make_room_for_runner(now);
         self.runners.insert(sid, Runner::new(Run::Launching));
         let env = self.agents.get(&id).map(|agent| agent.env.clone()).unwrap_or_default();
@@ -169,6 +170,16 @@ impl Hub {
         if let Some(text) = notice {
             let (session, moment, news) = (name(sid), Moment::Between, News::Note(text));
             self.news(now, source, &Item { session, moment, news, raw: None });
+        }
+    }
+
+    /// A runner has another model: its next process begins with that.
+    pub(super) fn runner_has(&mut self, sid: Sid, options: &[ConfigOption]) {
+        let model = options.iter().find(|option| option.category.as_deref() == Some("model"));
+        if let Some(ConfigValue::Id(name)) = model.map(|option| option.current_value.clone())
+            && self.runners.contains_key(&sid)
+        {
+            self.book.set_model(sid, name);
         }
     }
 

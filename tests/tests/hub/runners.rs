@@ -22,6 +22,8 @@ pub(super) struct Shop {
     pub(super) is_ready: bool,
     /// Whether a runner takes what was said before at once.
     pub(super) remembers: bool,
+    /// The model that the last one was started with.
+    llm: Option<String>,
     /// What runners were told and nobody has looked at.
     heard: BTreeMap<LinkId, Vec<Value>>,
 }
@@ -55,7 +57,7 @@ impl Shop {
         let mut hub = Desk::<Hub>::new(config);
         hub.heard(LinkId::FIRST, Heard::Opened(Peer::default()));
         let (runners, heard) = (BTreeMap::new(), BTreeMap::new());
-        Self { hub, runners, is_ready: true, remembers: true, heard }
+        Self { hub, runners, is_ready: true, remembers: true, llm: None, heard }
     }
 
     /// The hub is killed, and another one starts on its files.
@@ -112,6 +114,7 @@ impl Shop {
                 Errand::Folder(_) => Found::Folder(true),
                 Errand::Launch { runner, .. } => {
                     let start = runner.expect("it is a runner");
+                    self.llm = start.llm.clone();
                     let program = start.session.into();
                     Found::Launch(Ok(Box::new(SpawnSpec { program, ..SpawnSpec::default() })))
                 }
@@ -599,4 +602,19 @@ fn a_question_beside_the_conversation_and_the_end_of_a_process_are_runners_own()
     assert_eq!(sent["result"]["dispatch"], "already_stopped", "{sent}");
     let sent = shop.call("session.btw", &json!({ "sessionId": id, "question": "how far?" }));
     assert_eq!(sent["error"], "runner_error", "{sent}");
+}
+
+#[test]
+fn a_model_that_was_chosen_is_the_next_processs_as_well() {
+    let mut shop = Shop::new();
+    let id = shop.begin("one");
+    shop.answers(&id, "done");
+    assert_eq!(shop.llm, None);
+    shop.told(&id);
+    shop.ask("llm.set", &json!({ "sessionId": id, "llmName": "large" }));
+    assert_eq!(shop.told(&id)[0]["llmIndex"], 1);
+    shop.says(&id, &json!({ "kind": "llm_changed", "index": 1, "name": "large", "displayName": "Large" }));
+    let mut shop = shop.again(Transcripts::Runners);
+    shop.call("session.send", &json!({ "sessionId": id, "content": "more" }));
+    assert_eq!(shop.llm.as_deref(), Some("large"));
 }

@@ -304,6 +304,14 @@ impl Book {
         Ok(())
     }
 
+    /// Says which model its next process begins with. What it has now is its source's to change.
+    pub fn set_model(&mut self, sid: Sid, model: String) {
+        if let Some(session) = self.sessions.get_mut(&sid) {
+            session.model = Some(model);
+            self.dirty.insert(sid);
+        }
+    }
+
     /// Says what answers its permissions from here on. What is open stays open.
     ///
     /// # Errors

@@ -51,6 +51,9 @@ pub struct Record {
     /// What answers its permissions.
     #[serde(default)]
     pub policy: Policy,
+    /// The model that its next process begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Whether it is out of the lists.
     #[serde(default)]
     pub archived: bool,
@@ -95,6 +98,7 @@ impl Book {
             name: session.label.clone(),
             title: session.story.title().map(str::to_owned),
             policy: session.policy,
+            model: session.model.clone(),
             archived: session.archived,
             stand,
             last: session.last.as_ref().map(|(turn, _)| *turn),
@@ -119,6 +123,7 @@ impl Book {
         }
         session.label = record.name;
         session.policy = record.policy;
+        session.model = record.model;
         session.archived = record.archived;
         session.can = record.can;
         (session.created, session.active, session.listed) = (record.created, record.active, record.listed);

@@ -27,6 +27,8 @@ pub struct Session {
     pub label: Option<String>,
     /// What answers its permissions.
     pub policy: Policy,
+    /// The model that its next process begins with, where that is a choice of the hub's.
+    pub model: Option<String>,
     /// Whether it is out of the lists.
     pub archived: bool,
     /// What can be done with it; `None` while its agent never said.
@@ -127,6 +129,7 @@ impl Session {
             home,
             label: None,
             policy: Policy::Ask,
+            model: None,
             archived: false,
             can: None,
             name: None,
