@@ -4,6 +4,7 @@ use agentline_core::session::SourceConfig;
 
 use super::rig::{Rig, config, text};
 use agentline_core::Heard;
+use agentline_tests::weigh;
 
 #[test]
 fn a_client_that_does_not_read_holds_the_agent_and_loses_nothing() {
@@ -55,4 +56,32 @@ fn an_agent_that_does_not_read_refuses_a_prompt_and_that_is_its_end() {
     for (line, id) in seen.iter().zip(["u", "v"]) {
         assert!(line.contains(&format!(r#""id":"{id}","error""#)) && line.contains("reads slowly"), "{line}");
     }
+}
+
+/// The most memory that so many updates take, with a client that reads only when the agent is held.
+fn peak(updates: usize) -> u64 {
+    let mut rig = Rig::running(config());
+    let line = text(&"x".repeat(100));
+    let (read, weight) = weigh(|| {
+        let (mut said, mut read) = (0, 0);
+        while said < updates {
+            rig.desk.deaf.insert(rig.client);
+            while rig.desk.held.get(&rig.agent) != Some(&true) && said < updates {
+                rig.agent_says(&line);
+                said += 1;
+            }
+            rig.desk.deaf.remove(&rig.client);
+            rig.desk.heard(rig.client, Heard::Written);
+            read += rig.read().len();
+        }
+        read
+    });
+    assert_eq!(read, updates, "an update is lost");
+    weight.peak
+}
+
+#[test]
+fn memory_is_flat_over_a_hundred_thousand_updates_with_a_slow_client() {
+    let (few, many) = (peak(2_000), peak(100_000));
+    assert!(many < few + 65_536, "{few} bytes for a few, {many} for many");
 }
