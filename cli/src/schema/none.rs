@@ -6,7 +6,7 @@ pub(super) enum Form {}
 
 impl Form {
     pub(super) fn new(_: Value) -> Result<Self, String> {
-        Err("this agentline was built without the feature `schema`".into())
+        Err("or it may be one: this agentline was built without the feature `schema`, and cannot tell".into())
     }
 
     pub(super) fn check(&self, _: &Value) -> Result<(), String> {
