@@ -8,6 +8,7 @@ pub(crate) mod host;
 mod keyboard;
 mod keys;
 mod modes;
+mod orders;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -29,14 +30,13 @@ use agentline_core::conversation;
 use agentline_core::rules::Rules;
 use agentline_core::subagent::{self, Finished};
 use agentline_core::trace::{Masks, Tap};
-use agentline_core::{Open, Refused, Secret};
+use agentline_core::{Open, Secret};
 use agentline_os::workspace;
 
 use crate::args::{Child, Consent, Format, Global, Permission, Session, duration};
 use crate::ask::{Asked, Known};
-use crate::attach::Peers;
 use crate::consent;
-use crate::failure::{Advice, Whose, explain};
+use crate::failure::{Advice, Whose};
 use crate::find;
 use crate::guard;
 use crate::login;
@@ -44,12 +44,13 @@ use crate::mcp;
 use crate::output::{EXPIRED, In, Json, News, Notes, Screen, Sink, Start, Text, is_clever, unwritten};
 use crate::plan::{self, Spawn};
 use crate::prompt;
-use crate::signals::{Ask, Calls, Signals};
+use crate::signals::{Calls, Signals};
 use crate::trace::{Record, Recorded, Trace};
 use announce::Announced;
 pub(crate) use desk::{Desk, Typed};
 use history::History;
 pub(crate) use keyboard::Keyboard;
+use orders::Orders;
 
 /// Talks to an agent. Without a terminal each line of stdin is a prompt, and is read when the one before is answered.
 #[derive(Debug, clap::Args)]
@@ -306,7 +307,7 @@ impl Talk {
         ends: &Arc<AtomicU8>,
         timeout: Option<Duration>,
     ) -> io::Result<()> {
-        obey_signals(signals, driver.handle(), Arc::clone(ends))?;
+        orders::obey_signals(signals, driver.handle(), Arc::clone(ends))?;
         let chat = driver.handle();
         Sink::ours().watch(move |news| {
             match news {
@@ -323,14 +324,18 @@ impl Talk {
             let expire = move || {
                 thread::sleep(timeout);
                 notes.last_line("✗ the conversation took longer than --timeout");
-                end(&chat, &ends, EXPIRED, Command::Shutdown);
+                orders::end(&chat, &ends, EXPIRED, Command::Shutdown);
             };
             thread::Builder::new().name("agentline-timeout".into()).spawn(expire)?;
         }
-        let (chat, notes) = (driver.handle(), self.notes.clone());
-        let (desk, ends) = (Arc::clone(&keyboard.desk), Arc::clone(ends));
-        let announced = Arc::clone(&self.announced);
-        keyboard.read(move |typed| obey(typed, &chat, &notes, &desk, &announced, &ends))
+        let orders = Orders {
+            chat: driver.handle(),
+            notes: self.notes.clone(),
+            desk: Arc::clone(&keyboard.desk),
+            announced: Arc::clone(&self.announced),
+            ends: Arc::clone(ends),
+        };
+        keyboard.read(move |typed| orders.obey(typed))
     }
 
     fn drive(
@@ -469,136 +474,12 @@ impl Talk {
     }
 }
 
-/// Does what was typed.
-fn obey(
-    typed: Typed,
-    chat: &Conversation,
-    notes: &Notes,
-    desk: &Desk,
-    announced: &Announced,
-    ends: &AtomicU8,
-) {
-    // Refused when it is over, or the question is moot by now.
-    let _ = match typed {
-        Typed::Line(line) => enter(&line, chat, notes, desk, announced, ends),
-        Typed::Answer(request, answer) => chat.command(answer.of_chat(request)),
-        Typed::Interrupt => interrupt(chat, notes, desk, ends),
-        Typed::End => {
-            // Who leaves by a key has seen what went wrong; a script wants to know of it.
-            if io::stdin().is_terminal() {
-                let _ = ends.compare_exchange(OPEN, 0, Ordering::Relaxed, Ordering::Relaxed);
-            }
-            chat.command(Command::Finish)
-        }
-        Typed::TooLong => {
-            notes.line(&format!(
-                "✗ a line of more than {} MiB: nothing more is read",
-                keyboard::LONGEST >> 20
-            ));
-            ends.store(2, Ordering::Relaxed);
-            Ok(())
-        }
-        Typed::HangUp => chat.command(Command::Shutdown),
-        Typed::Suspend => Ok(()),
-    };
-}
-
-fn enter(
-    line: &str,
-    chat: &Conversation,
-    notes: &Notes,
-    desk: &Desk,
-    announced: &Announced,
-    ends: &AtomicU8,
-) -> Result<(), Refused> {
-    let command = line.trim();
-    if matches!(command, "/help" | "/list-agents" | "/announce" | "/quit" | "/exit") && notes.page().is_some()
-    {
-        notes.line(&format!("{} {command}", In(notes.paint().strong, "›")));
-    }
-    match command {
-        "/list-agents" => match Peers::look() {
-            Ok(peers) if peers.rows().is_empty() => notes.line(&format!("◦ {}", peers.nothing())),
-            Ok(peers) => peers.rows().iter().for_each(|row| notes.line(&row.join("  "))),
-            Err(problem) => notes.line(&explain(&problem, notes.paint())),
-        },
-        "/announce" => match announced.config() {
-            Ok(config) => match chat.command(Command::Announce(Box::new(config))) {
-                Err(Refused::Busy) => notes.line("! it is shown by the hub already, or about to be"),
-                told => return told,
-            },
-            Err(problem) => notes.line(&explain(&problem, notes.paint())),
-        },
-        "/help" => notes.line(&help(notes.page().is_some())),
-        "/quit" | "/exit" => {
-            let answers = desk.end();
-            for typed in answers.into_iter().chain([Typed::End]) {
-                obey(typed, chat, notes, desk, announced, ends);
-            }
-        }
-        _ => {
-            desk.queue(line);
-            return chat.command(Command::Say(line.to_owned())).inspect_err(|refused| {
-                desk.refused();
-                notes.line(&format!("! not said: {refused}"));
-            });
-        }
-    }
-    Ok(())
-}
-
-/// Cancels the turn, and gives back what waits for its end. What cannot be cancelled is not waited for: the start, and
-/// a turn that is being cancelled.
-fn interrupt(chat: &Conversation, notes: &Notes, desk: &Desk, ends: &AtomicU8) -> Result<(), Refused> {
-    match cancel(chat) {
-        Ok(()) => {}
-        Err(Refused::NotReady) => end(chat, ends, INTERRUPTED, Command::Shutdown),
-        Err(Refused::Busy) => end(chat, ends, INTERRUPTED, Command::Hasten),
-        Err(Refused::Closed) => return chat.command(Command::Hasten),
-        // As in a shell.
-        Err(_) if desk.clear() => {}
-        Err(_) => notes.line("◦ nothing runs; Ctrl-D leaves"),
-    }
-    Ok(())
-}
-
-fn cancel(chat: &Conversation) -> Result<(), Refused> {
-    // Refused when it is over.
-    let _ = chat.command(Command::Recall);
-    chat.command(Command::Cancel)
-}
-
-fn end(chat: &Conversation, ends: &AtomicU8, code: u8, how: Command) {
-    ends.store(code, Ordering::Relaxed);
-    Sink::ours().hurry();
-    // Refused when it is over.
-    let _ = chat.command(how);
-}
-
-fn obey_signals(signals: Signals, chat: Conversation, ends: Arc<AtomicU8>) -> io::Result<()> {
-    signals.on_each(chat, move |chat, ask| match ask {
-        Ask::Interrupt => match cancel(chat) {
-            Ok(()) => {}
-            // It was asked before, and that takes too long.
-            Err(Refused::Busy | Refused::Closed) => end(chat, &ends, INTERRUPTED, Command::Hasten),
-            Err(_) => end(chat, &ends, INTERRUPTED, Command::Shutdown),
-        },
-        Ask::Terminate => end(chat, &ends, 143, Command::Shutdown),
-        Ask::HangUp => end(chat, &ends, 129, Command::Shutdown),
-    })
-}
-
 fn cause(why: Why) -> String {
     match why {
         Why::Stopped => "the session is over".to_owned(),
         Why::ListenFailed(error) => error.to_string(),
         Why::TokenFailed { errno } => io::Error::from_raw_os_error(errno).to_string(),
     }
-}
-
-fn help(keys: bool) -> String {
-    let does_nothing = |line: &str| KEYS_ONLY.iter().any(|key| line.trim_start().starts_with(key));
-    HELP.lines().filter(|line| keys || !does_nothing(line)).collect::<Vec<_>>().join("\n")
 }
 
 fn internal(error: &io::Error) -> Problem {
@@ -609,19 +490,5 @@ fn internal(error: &io::Error) -> Problem {
 const KEYS: &str = "◦ Enter sends · Alt-Enter: new line · Ctrl-C cancels · Ctrl-D leaves · /help";
 /// The same of a terminal that sends lines and not keys.
 const LINES: &str = "◦ Enter sends · Ctrl-C cancels · Ctrl-D leaves · /help";
-const HELP: &str = "\
-  Enter         says what is typed; during a turn it waits for its end
-  Alt-Enter     begins a new line in the same text
-  Up, Down      what was typed before; kept for the next time unless it begins with a blank
-  Ctrl-C        cancels the turn and gives back what waits; once more ends the agent
-  Ctrl-D, /quit leaves when everything that was typed is answered
-  Ctrl-Z        stops, until fg
-  /announce     shows the conversation to the hub that runs, which may then speak into it
-  /list-agents  the sessions of this machine that one can speak into
-  Any other command that begins with a slash is the agent's.";
-/// Where it is lines that come, and not keys, these do nothing.
-const KEYS_ONLY: [&str; 2] = ["Alt-Enter", "Up, Down"];
-/// The exit code of who was interrupted.
-const INTERRUPTED: u8 = 130;
 /// Nobody has ended the conversation from our side.
 const OPEN: u8 = u8::MAX;
