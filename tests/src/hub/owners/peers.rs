@@ -20,7 +20,7 @@ pub(super) struct Link {
     opens: bool,
     /// Whatever it named, taken or not: at most fifty.
     named: BTreeSet<String>,
-    /// Named while it opens a session: whether one of these is that one is not known yet.
+    /// Named while it opens a session, at most [`EARLY`]: whether one of these is that one is not known yet.
     early: Vec<String>,
     /// Requests of the hub that it has not answered.
     asked: Vec<Value>,
@@ -28,6 +28,9 @@ pub(super) struct Link {
     answers: Vec<Value>,
     requests: u32,
 }
+
+/// So many wait for that at most. What a link says beyond is not for this model: it would depend on all else that waits.
+const EARLY: usize = 100;
 
 /// An agent's process.
 pub(super) struct Child {
@@ -133,6 +136,9 @@ impl Port<'_> {
     fn announce_as(&mut self, at: usize, name: String) {
         let agent = self.links[at].agent;
         let wait = self.links[at].is_opening() && !self.links[at].owns.contains(&name);
+        if wait && self.links[at].early.len() == EARLY {
+            return;
+        }
         let before = self.before(agent, &name);
         self.note(at, "_botbus/session", &json!({ "sessionId": name, "cwd": "/w", "title": "t" }));
         if self.is_named(at, &name) {
