@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -390,4 +390,48 @@ fn an_agent_that_is_switched_off_or_removed_is_left_in_its_own_terminal() {
         chat.signal(Signal::TERM);
         chat.end();
     }
+}
+
+/// A disk of its own below a hub, as root.
+struct Disk<'a>(&'a Desk);
+
+impl<'a> Disk<'a> {
+    fn below(desk: &'a Desk) -> Option<Self> {
+        let folder = desk.home.state("");
+        fs::create_dir_all(&folder).expect("a folder");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=512k,mode=700", "tmpfs", text(&folder)]);
+        mount.output().is_ok_and(|mounted| mounted.status.success()).then_some(Self(desk))
+    }
+}
+
+impl Drop for Disk<'_> {
+    fn drop(&mut self) {
+        self.0.run(&["hub", "stop", "-y"]);
+        let _ = Command::new("umount").args(["-l", text(&self.0.home.state(""))]).status();
+    }
+}
+
+#[test]
+fn what_a_full_disk_does_not_take_is_told_and_stored_when_there_is_room() {
+    let desk = Desk::new();
+    let Some(_disk) = Disk::below(&desk) else { return };
+    let first = desk.session("one", "hello");
+    assert_eq!(desk.wait(&first), Some(0));
+    let filler = desk.home.state("filler");
+    assert!(fs::write(&filler, vec![0; 1 << 20]).is_err(), "the disk is full");
+    // That it is full shows at the first thing that is stored.
+    assert_eq!(desk.run(&["session", "send", &first, "more"]).code, Some(0));
+    assert_eq!(desk.wait(&first), Some(0));
+    let told = desk.run(&["session", "new", "--agent", "one", "hello"]);
+    assert!(told.code == Some(0) && told.err.contains("it cannot be stored"), "{told:?}");
+    let second = told.out.trim().to_owned();
+    assert_eq!(desk.wait(&second), Some(0), "it works all the same");
+    let status = desk.run(&["hub", "status"]);
+    assert!(status.err.contains("make room on the disk"), "{status:?}");
+    fs::remove_file(filler).expect("it is there");
+    assert_eq!(desk.run(&["hub", "stop", "-y"]).code, Some(0));
+    let rows = desk.run(&["session", "list", "-a", "--json"]).objects();
+    let stored = |id: &str| rows.iter().any(|row| row["id"] == id && row["status"] == "completed");
+    assert!(stored(&first) && stored(&second), "{rows:?}");
 }
