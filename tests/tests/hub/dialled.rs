@@ -9,7 +9,7 @@ use std::time::Duration;
 use agentline_core::control::ErrorTag;
 use agentline_core::hub::api::{
     ApprovalBrief, ApprovalRespond, ApprovalsList, By, Decision, HubHealth, HubStop, Reason, Role,
-    SessionBrief, SessionNew, SessionSend, SessionShow, SessionStop, SessionsList, Status,
+    SessionBrief, SessionNew, SessionSend, SessionShow, SessionStop, SessionWait, SessionsList, Status,
 };
 use agentline_tests::program::agentline;
 use agentline_tests::runtimes::{Blocking, Runtime, Smol};
@@ -65,6 +65,8 @@ fn the_program_takes_in_who_dials() {
 
 /// One after the other, on one hub. Whoever is left open at the end.
 fn visit(control: &Path, reverse: &Path) -> Dialled {
+    // It says nothing: it is left when its time is up.
+    let mut silent = Dialled::at(reverse);
     said_before_the_hello(control, reverse);
     refused(reverse);
     turns_and_prompts(control, reverse);
@@ -72,6 +74,8 @@ fn visit(control: &Path, reverse: &Path) -> Dialled {
     owners(control, reverse);
     bounds(control, reverse);
     new_sessions(control, reverse);
+    beside_a_process(control, reverse);
+    silent.is_left();
     let open = Dialled::at(reverse);
     assert_eq!(call(control, &HubHealth {}).unwrap().reverse.as_deref(), reverse.to_str());
     open
@@ -137,6 +141,7 @@ fn turns_and_prompts(control: &Path, reverse: &Path) {
         (Role::Agent, "done"),
     ];
     assert_eq!(said, expected);
+    assert_eq!(call(control, &HubHealth {}).unwrap().agents, 0, "a process was started beside the link");
 
     link.turn("turns", "started", &json!(null));
     link.sync();
@@ -246,6 +251,27 @@ fn new_sessions(control: &Path, reverse: &Path) {
     link.sync();
     let row = row(control, "opened");
     assert_eq!((&row.id, row.status, &*row.title), (&started.session.id, Status::Completed, "just begun"));
+}
+
+/// The end of an agent's process is nothing to a link of that agent.
+fn beside_a_process(control: &Path, reverse: &Path) {
+    let mut link = Dialled::shown(reverse, "beside", &json!({}));
+    link.turn("beside", "started", &json!(null));
+    link.sync();
+    let crash = SessionNew {
+        task: Some("crash 3".into()),
+        agent: Some("demo".into()),
+        cwd: Some("/".into()),
+        ..SessionNew::default()
+    };
+    let crashed = call(control, &crash).unwrap().session.id;
+    let wait = SessionWait { session_id: crashed, ..SessionWait::default() };
+    assert_eq!(call(control, &wait).unwrap().session.status_reason, Some(Reason::AgentExited));
+    let beside = row(control, "beside");
+    assert_eq!((beside.status, beside.live), (Status::Running, true));
+    link.turn("beside", "ended", &json!("end_turn"));
+    link.sync();
+    assert_eq!(row(control, "beside").status, Status::Completed);
 }
 
 fn send(session: &str, text: &str) -> SessionSend {
