@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
-use agentline_core::acp::update::ToolCallUpdate;
-use agentline_core::acp::{OptionKind, PermissionOption, PermissionOutcome, StopReason};
+use agentline_core::acp::update::{Speaker, ToolCallUpdate};
+use agentline_core::acp::{OptionKind, PermissionOption, PermissionOutcome, SessionId, StopReason};
 use agentline_core::control::{Client, Request, client, server};
 use agentline_core::hub::api::{Reason, Status};
 use agentline_core::hub::{AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub};
@@ -171,6 +172,41 @@ fn a_session_is_seen_live() {
     house.does(&mine, [agent::Command::EndTurn { session: "s".into(), reason: StopReason::EndTurn }]);
     assert_eq!(house.status().0, Status::Completed);
     assert!(house.call("health", json!({})).contains(r#""links":1"#));
+}
+
+/// A hundred transcripts of one agent are kept.
+#[test]
+fn the_transcript_of_a_session_at_work_is_kept_and_the_oldest_quiet_one_is_not() {
+    let mut house = House::new();
+    let links: Vec<_> = (0..3).map(|_| house.dial("mine")).collect();
+    let name = |number: usize| SessionId::from(&*format!("s-{number}"));
+    for number in 0..102 {
+        let session = name(number);
+        let (cwd, title) = ("/w".to_owned(), None);
+        let mut commands = vec![
+            agent::Command::Announce { session: session.clone(), cwd, title },
+            agent::Command::StartTurn { session: session.clone() },
+            agent::Command::Say {
+                session: session.clone(),
+                speaker: Speaker::Agent,
+                text: "word".to_owned(),
+                message: None,
+            },
+        ];
+        if number > 0 {
+            commands.push(agent::Command::EndTurn { session, reason: StopReason::EndTurn });
+        }
+        house.does(&links[number / 50], commands);
+        let later = house.world.now().mono + Duration::from_secs(1);
+        house.world.run_until(later);
+    }
+    let hub = house.world.machine(house.hub).expect("a hub");
+    let is_empty = |number| {
+        let of = hub.book().find("mine", &name(number)).and_then(|sid| hub.book().get(sid));
+        of.expect("a session").story.transcript.entries().next().is_none()
+    };
+    let emptied: Vec<usize> = (0..102).filter(|number| is_empty(*number)).collect();
+    assert_eq!(emptied, [1, 2], "the first one is at work");
 }
 
 #[test]
