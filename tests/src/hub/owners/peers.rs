@@ -29,8 +29,9 @@ pub(super) struct Link {
     requests: u32,
 }
 
-/// So many wait for that at most. What a link says beyond is not for this model: it would depend on all else that waits.
-const EARLY: usize = 100;
+/// So many of a link wait for that here, half of what may: how many more do is not for this model, since all else that a
+/// link says of them waits with them.
+const EARLY: usize = 50;
 
 /// An agent's process.
 pub(super) struct Child {
