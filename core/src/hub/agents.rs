@@ -344,7 +344,8 @@ impl Hub {
         let starting = agent.run == Run::Starting(source);
         let limit = agent.spec.initialize.unwrap_or(self.config.timeouts.initialize);
         let timed_out = starting && now.mono.since(agent.started) >= limit;
-        if agent.run == Run::Leaving(source) {
+        // It was dismissed, and an agent that was removed and came back may have another process by now.
+        if agent.source() != Some(source) {
             return;
         }
         agent.run = Run::Leaving(source);
