@@ -16,16 +16,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::api::{Reason, Status, Variables};
-use super::book::{Listing, Sid, SourceId, Stand};
+use super::book::{Sid, SourceId, Stand};
 use super::config::{AgentKind, AgentSpec, Errand, Event};
 use super::links::is_link;
+use super::lists::Rows;
 use super::lives::{Life, Of};
-use super::machine::{Clock, Expects, Hub, Pending, Stage};
+use super::machine::Hub;
+use super::open::{Clock, Expects, Pending, Stage};
 use crate::acp::client;
 use crate::acp::session::Request as Placed;
-use crate::acp::session::{
-    Elicitation, SessionInfo, SessionList, SessionSetup, SessionState, Setting as Word,
-};
+use crate::acp::session::{Elicitation, SessionSetup, SessionState, Setting as Word};
 use crate::closed::Closed;
 use crate::machine::{Now, Open as Way, SpawnSpec, Time};
 use crate::rpc::code;
@@ -54,19 +54,11 @@ pub(super) struct Agent {
     /// When it was last asked for something.
     pub(super) active: Time,
     /// A list that is being read.
-    listing: Option<Rows>,
+    pub(super) listing: Option<Rows>,
     /// When it was last asked for one.
-    listed: Option<Time>,
+    pub(super) listed: Option<Time>,
     /// It was started for a list only.
-    for_list: bool,
-}
-
-/// Pages of a list.
-#[derive(Debug)]
-struct Rows {
-    sessions: Vec<SessionInfo>,
-    pages: usize,
-    since: Duration,
+    pub(super) for_list: bool,
 }
 
 /// How far an agent's process is.
@@ -81,8 +73,6 @@ pub(super) enum Run {
 
 /// When an agent that is busy is looked at again.
 const SOON: Duration = Duration::from_secs(10);
-/// Pages that are read of a list; one that is longer is not complete.
-const PAGES: usize = 5;
 
 impl Agent {
     pub(super) fn new(spec: AgentSpec) -> Self {
@@ -110,7 +100,7 @@ impl Agent {
     }
 
     /// Whether it may know sessions that the hub does not.
-    fn is_listing(&self) -> bool {
+    pub(super) fn is_listing(&self) -> bool {
         self.is_usable() && self.spec.kind == AgentKind::Acp
     }
 
@@ -168,7 +158,7 @@ impl Hub {
     }
 
     /// Starts an agent, unless it runs or is about to.
-    fn launch(&mut self, id: &Arc<str>) {
+    pub(super) fn launch(&mut self, id: &Arc<str>) {
         let stopping = self.stage != Stage::Serving;
         let Some(agent) = self.agents.get_mut(id).filter(|agent| agent.run == Run::Down && !stopping) else {
             return;
@@ -504,98 +494,6 @@ impl Hub {
             return self.idle_at(now, id);
         }
         self.dismiss(now, id, &Stand::default());
-    }
-
-    /// Asks an agent that is up for its sessions.
-    pub(super) fn list(&mut self, now: Now, id: &Arc<str>) {
-        let Some(agent) = self.agents.get_mut(id) else { return };
-        let Run::Up(source) = agent.run else { return };
-        if agent.listing.is_some() || !agent.can.is_some_and(|can| can.list) {
-            return self.close_if_for_list(now, id);
-        }
-        agent.listing = Some(Rows { sessions: Vec::new(), pages: 0, since: now.unix });
-        agent.listed = Some(now.mono);
-        self.list_page(now, id, source, None);
-    }
-
-    fn list_page(&mut self, now: Now, id: &Arc<str>, source: SourceId, cursor: Option<String>) {
-        let wish = Wish::List { cwd: None, cursor };
-        if self.wish(now, source, wish, Expects::List(Arc::clone(id))).is_err() {
-            self.list_over(now, id, false);
-        }
-    }
-
-    /// One page, or the reason why there is none.
-    pub(super) fn page(&mut self, now: Now, source: SourceId, id: &Arc<str>, page: Option<SessionList>) {
-        let Some(rows) = self.agents.get_mut(id).and_then(|agent| agent.listing.as_mut()) else { return };
-        let Some(page) = page else { return self.list_over(now, id, false) };
-        rows.pages += 1;
-        rows.sessions.extend(page.sessions);
-        match page.next_cursor {
-            Some(cursor) if rows.pages < PAGES => self.list_page(now, id, source, Some(cursor)),
-            more => self.list_over(now, id, more.is_none()),
-        }
-    }
-
-    fn list_over(&mut self, now: Now, id: &Arc<str>, complete: bool) {
-        let Some(agent) = self.agents.get_mut(id) else { return };
-        let (rows, can) = (agent.listing.take(), agent.can.unwrap_or_default());
-        if let Some(Rows { sessions, since, pages }) = rows.filter(|rows| rows.pages > 0) {
-            let complete = complete && pages <= PAGES;
-            let listing = Listing { agent: Arc::clone(id), can, sessions, complete, since };
-            let watch = &self.watch;
-            self.book.listed(now, listing, |sid| watch.has(sid));
-        }
-        self.close_if_for_list(now, id);
-        self.list_later(now, id);
-    }
-
-    /// A process that was started for a list has no other use.
-    fn close_if_for_list(&mut self, now: Now, id: &Arc<str>) {
-        if self.agents.get(id).is_some_and(|agent| agent.for_list) {
-            self.dismiss(now, id, &Stand::default());
-        }
-    }
-
-    /// The next list, while somebody wants to know.
-    pub(super) fn list_later(&mut self, now: Now, id: &Arc<str>) {
-        let Some(agent) = self.agents.get(id).filter(|agent| agent.is_listing()) else { return };
-        if !self.is_looked_at(now) {
-            return;
-        }
-        let every = match agent.run {
-            Run::Up(_) | Run::Starting(_) => self.config.timeouts.list,
-            Run::Down | Run::Launching | Run::Leaving(_) => self.config.timeouts.list_start,
-        };
-        match agent.listed.map(|at| at + every).filter(|at| *at > now.mono) {
-            Some(at) => drop(self.clocks.insert((at, Clock::List(Arc::clone(id))))),
-            None => self.list_due(now, id),
-        }
-    }
-
-    /// The clock of a list.
-    pub(super) fn list_due(&mut self, now: Now, id: &Arc<str>) {
-        let looked = self.is_looked_at(now);
-        let Some(agent) = self.agents.get_mut(id).filter(|agent| looked && agent.is_listing()) else {
-            return;
-        };
-        let launches = self.config.eager && agent.run == Run::Down && agent.can.is_none_or(|can| can.list);
-        match agent.run {
-            Run::Up(_) if agent.listed.is_none_or(|at| at + self.config.timeouts.list <= now.mono) => {
-                self.list(now, id);
-            }
-            Run::Down if launches => {
-                (agent.for_list, agent.listed) = (true, Some(now.mono));
-                self.launch(id);
-            }
-            Run::Down | Run::Launching | Run::Starting(_) | Run::Up(_) | Run::Leaving(_) => {}
-        }
-    }
-
-    /// Whether lists are kept up to date.
-    fn is_looked_at(&self, now: Now) -> bool {
-        let looked = self.looked.is_some_and(|at| now.mono.since(at) < self.config.timeouts.looked);
-        self.config.eager || self.watch.has_all() || looked
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::book::SourceId;
 use super::config::Errand;
-use super::machine::{Expects, Hub, Pending};
+use super::machine::Hub;
+use super::open::{Expects, Pending};
 use crate::acp::RequestKey;
 use crate::host::{FileError, FileWanted};
 use crate::machine::Now;

@@ -4,27 +4,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::agents::Agent;
-use super::api::{Call, HubProblem, Reason, Status, Who};
-use super::book::{ApprovalId, Book, Do, Kept, Sid, SourceId, Stand, Taken};
+use super::api::{HubProblem, Reason, Status};
+use super::book::{ApprovalId, Book, Do, Kept, Sid, SourceId, Stand};
 use super::config::{Command, Config, Errand, Event, Found, Stored};
 use super::links::{Links, is_link};
 use super::lives::Life;
 use super::memory::Memory;
+use super::open::{Clock, Expects, Pending, Stage, Start, Wait};
 use super::runners::Runner;
 use super::shelf::{Shelf, take_up};
 use super::show;
 use super::watch::Watch;
-use crate::acp::RequestKey;
-use crate::acp::session::{SessionState, Setting};
+use crate::acp::session::SessionState;
 use crate::control::{ErrorTag, Failure, Key, Server, server};
 use crate::host::FileError;
 use crate::machine::{
-    Deadline, Heard, Ids, Input, LinkId, Machine, Now, OpenError, Output, Outputs, Refused, Tag, Time,
-    soonest,
+    Deadline, Heard, Ids, Input, LinkId, Machine, Now, Output, Outputs, Refused, Tag, Time, soonest,
 };
 use crate::nest::{Nest, Told as Nested};
 use crate::rpc::{RpcError, code};
-use crate::session::{Done, Item, Name, News, Source, Told, TurnId, Wish};
+use crate::session::{Done, Item, News, Source, Told, TurnId, Wish};
 
 /// The hub of a machine. Its page is the [module's](super).
 #[derive(Debug)]
@@ -75,88 +74,6 @@ pub struct Hub {
     pub(super) ids: Ids,
     pub(super) config: Config,
     pub(super) out: Outputs<Event>,
-}
-
-/// How far a hub is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Stage {
-    Serving,
-    /// It leaves when no turn runs.
-    Draining,
-    Leaving(Option<OpenError>),
-    Ended,
-}
-
-/// What the answer of a source is for.
-#[derive(Debug)]
-pub(super) enum Expects {
-    Open(Sid),
-    /// What was said before.
-    History(Sid),
-    Model(Sid, Name, Box<SessionState>),
-    Set(Key, Sid, Box<Setting>),
-    List(Arc<str>),
-    Nothing,
-}
-
-/// What the answer of the outside is for.
-#[derive(Debug)]
-pub(super) enum Pending {
-    /// Who asks that.
-    Who(Key, Box<Call>),
-    /// Whether the folder of a new session exists.
-    Folder(Key, Box<(super::api::SessionNew, Who)>),
-    Launch(Arc<str>),
-    Runner(Sid),
-    /// What was said before, for the runner or for a reader.
-    /// Rules are kept, for whoever set them.
-    Rules(Option<Key>),
-    Recall(SourceId, Sid),
-    Show(Key, Sid, Option<usize>),
-    Discover(Key),
-    Enable(Key, String, bool),
-    File(SourceId, RequestKey),
-}
-
-/// A client that waits for a session to be open.
-#[derive(Debug)]
-pub(super) struct Start {
-    pub(super) key: Key,
-    pub(super) wants: Wants,
-    /// When it is told how far that is.
-    pub(super) due: Time,
-    /// It named variables that only the next process of the agent will have.
-    pub(super) later: bool,
-}
-
-/// What it is told then.
-#[derive(Debug)]
-pub(super) enum Wants {
-    Prompt(Option<Taken>),
-    Session,
-    Messages(Option<usize>),
-}
-
-/// A client that waits for a session to be over with.
-#[derive(Debug)]
-pub(super) struct Wait {
-    pub(super) sid: Sid,
-    pub(super) through: bool,
-    pub(super) due: Option<Time>,
-}
-
-/// What has a time.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Clock {
-    /// Those who wait for the start of a session.
-    Start(Sid, Key),
-    /// A wait is over.
-    Wait(Key),
-    Idle(Arc<str>),
-    /// A runner goes on with a run that was given up.
-    Stuck(SourceId),
-    List(Arc<str>),
-    Store,
 }
 
 /// Tags are counted from there: prompts have numbers below, and to a source both are one space.

@@ -113,7 +113,7 @@
 //!
 //! * Sessions of other terminals: the book has their rules, the hub does not take them in yet.
 //! * Starting an agent again by itself: a crash is shown, and `session.retry` is a person's.
-//! * Files and terminals of the client for agents: agents have their own.
+//! * Asking a person about what is hosted for an agent: the user's setting has allowed it, and the session's folder bounds it.
 
 mod agents;
 pub mod api;
@@ -123,9 +123,11 @@ mod desk;
 mod frames;
 mod hosted;
 mod links;
+mod lists;
 mod lives;
 mod machine;
 mod memory;
+mod open;
 mod rules;
 mod runners;
 mod shelf;

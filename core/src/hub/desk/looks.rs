@@ -9,7 +9,8 @@ use crate::hub::api::{
     Reason, SessionBrief, SessionShow, SessionWait, SessionsList, Status, Waited, WaitedFor,
 };
 use crate::hub::book::{Book, Sid, WEEK};
-use crate::hub::machine::{Clock, Hub, Wait, Wants};
+use crate::hub::machine::Hub;
+use crate::hub::open::{Clock, Wait, Wants};
 use crate::hub::show;
 use crate::machine::Now;
 

@@ -11,7 +11,8 @@ use super::api::{
 };
 use super::book::{No, Sid};
 use super::config::{Caller, Errand};
-use super::machine::{Hub, Pending, Stage};
+use super::machine::Hub;
+use super::open::{Pending, Stage};
 use super::show;
 use crate::control::{Answer, ErrorTag, Failure, Key, Request, SCHEMA_VERSION};
 use crate::machine::Now;

@@ -15,7 +15,8 @@ use crate::hub::api::{
 };
 use crate::hub::book::{Home, Prompt, Sid, Taken};
 use crate::hub::config::{AgentKind, Errand};
-use crate::hub::machine::{Clock, Expects, Hub, Pending, Start, Wants};
+use crate::hub::machine::Hub;
+use crate::hub::open::{Clock, Expects, Pending, Start, Wants};
 use crate::hub::show;
 use crate::machine::Now;
 use crate::session::{Done, Trouble, TurnId, Wish};
