@@ -472,30 +472,27 @@ fn offers(can: Can, meta: Option<Json>) -> AgentCapabilities {
 const PAGES: usize = 1024;
 
 /// What an ACP client has words for.
-pub(super) const WORDS: Can = Can {
-    new: true,
-    fork: false,
-    load: true,
-    resume: true,
-    list: true,
-    close: true,
-    delete: true,
-    logout: true,
-    prompt: true,
-    images: true,
-    audio: true,
-    embed: true,
-    mcp_http: true,
-    mcp_sse: true,
-    directories: true,
-    cancel: true,
-    cancel_is_wide: false,
-    streams: true,
-    asks: true,
-    set: true,
-    set_while_running: true,
-    aside: false,
-    rules: false,
-    single: false,
-    system_prompt: None,
-};
+pub(super) fn words() -> Can {
+    Can {
+        new: true,
+        load: true,
+        resume: true,
+        list: true,
+        close: true,
+        delete: true,
+        logout: true,
+        prompt: true,
+        images: true,
+        audio: true,
+        embed: true,
+        mcp_http: true,
+        mcp_sse: true,
+        directories: true,
+        cancel: true,
+        streams: true,
+        asks: true,
+        set: true,
+        set_while_running: true,
+        ..Can::default()
+    }
+}

@@ -325,30 +325,6 @@ const ANSWER: usize = 4 << 20;
 const TASK: &str = "task";
 
 /// What whoever attaches has words for.
-pub(super) const WORDS: Can = Can {
-    new: false,
-    fork: false,
-    load: false,
-    resume: false,
-    list: false,
-    close: false,
-    delete: false,
-    logout: false,
-    prompt: true,
-    images: false,
-    audio: false,
-    embed: false,
-    mcp_http: false,
-    mcp_sse: false,
-    directories: false,
-    cancel: true,
-    cancel_is_wide: true,
-    streams: false,
-    asks: false,
-    set: false,
-    set_while_running: false,
-    aside: false,
-    rules: false,
-    single: true,
-    system_prompt: None,
-};
+pub(super) fn words() -> Can {
+    Can { prompt: true, cancel: true, cancel_is_wide: true, single: true, ..Can::default() }
+}

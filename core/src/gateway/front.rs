@@ -29,11 +29,11 @@ impl FrontConfig {
     /// What its client has words for. What the source can beyond it is not seen; what the client asks beyond what the source
     /// can is refused, before anything is sent.
     #[must_use]
-    pub const fn words(&self) -> Can {
+    pub fn words(&self) -> Can {
         match self {
-            Self::Acp(_) => acp::WORDS,
-            Self::Attach(_) => attach::WORDS,
-            Self::Galley(_) => galley::WORDS,
+            Self::Acp(_) => acp::words(),
+            Self::Attach(_) => attach::words(),
+            Self::Galley(_) => galley::words(),
         }
     }
 }

@@ -481,30 +481,16 @@ const OPENING: Tag = Tag(1);
 const PATIENCE: Duration = Duration::from_secs(25);
 
 /// What Galley's desktop has words for.
-pub(super) const WORDS: Can = Can {
-    new: false,
-    fork: false,
-    load: false,
-    resume: false,
-    list: false,
-    close: false,
-    delete: false,
-    logout: false,
-    prompt: true,
-    images: true,
-    audio: false,
-    embed: false,
-    mcp_http: false,
-    mcp_sse: false,
-    directories: false,
-    cancel: true,
-    cancel_is_wide: false,
-    streams: true,
-    asks: true,
-    set: true,
-    set_while_running: false,
-    aside: true,
-    rules: false,
-    single: true,
-    system_prompt: None,
-};
+pub(super) fn words() -> Can {
+    Can {
+        prompt: true,
+        images: true,
+        cancel: true,
+        streams: true,
+        asks: true,
+        set: true,
+        aside: true,
+        single: true,
+        ..Can::default()
+    }
+}

@@ -21,6 +21,8 @@ pub(super) struct Run {
     pub(super) words: Option<Vec<ContentBlock>>,
     pub(super) began: Time,
     pub(super) calls: BTreeMap<String, Known>,
+    /// Of what is known of them.
+    bytes: usize,
     /// Approvals that wait, by the tag of their call: the question, what can be answered, and the call itself unless
     /// it had begun before.
     pub(super) asks: BTreeMap<Tag, (AskId, Vec<PermissionOption>, Option<String>)>,
@@ -33,8 +35,9 @@ pub(super) struct Run {
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) tag: Tag,
-    pub(super) call: ToolCallUpdate,
+    call: ToolCallUpdate,
     pub(super) stage: CallStage,
+    bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -54,32 +57,68 @@ impl Run {
             words: Some(words),
             began: now.mono,
             calls: BTreeMap::new(),
+            bytes: 0,
             asks: BTreeMap::new(),
             content: Answer::new(CONTENT),
             answer: Answer::new(CONTENT),
             question: None,
         }
     }
+
+    /// Adds to what is known of a call, which has that tag if it is new. `Err`: there are too many.
+    fn note(&mut self, fresh: Tag, news: ToolCallUpdate) -> Result<&mut Known, ToolCallUpdate> {
+        if !self.calls.contains_key(&news.tool_call_id) && self.calls.len() >= CALLS {
+            return Err(news);
+        }
+        let known = self.calls.entry(news.tool_call_id.clone()).or_insert_with(|| Known {
+            tag: fresh,
+            call: ToolCallUpdate::default(),
+            stage: CallStage::Known,
+            bytes: 0,
+        });
+        merge(&mut known.call, news);
+        Ok(known)
+    }
+
+    fn forget(&mut self, id: &str) {
+        self.bytes -= self.calls.remove(id).map_or(0, |known| known.bytes);
+    }
+
+    /// Once a call was told or asked about, as much of it is kept as fits beside the others: else its kind alone.
+    fn settle(&mut self, id: &str) {
+        let Some(known) = self.calls.get_mut(id) else { return };
+        let bytes = Json::new(&known.call).get().len();
+        self.bytes = self.bytes - known.bytes + bytes;
+        known.bytes = bytes;
+        if self.bytes > CONTENT {
+            self.bytes -= bytes;
+            let (kind, status) = (known.call.kind, known.call.status);
+            known.bytes = 0;
+            known.call = ToolCallUpdate { kind, status, ..ToolCallUpdate::default() };
+        }
+    }
 }
 
 impl Galley {
-    /// A call is told when it begins, or is over; one that waits may yet be asked about.
     pub(super) fn tool(&mut self, now: Now, is_new: bool, news: ToolCallUpdate) {
+        let id = news.tool_call_id.clone();
+        self.tell_tool(now, is_new, news);
+        if let Some(run) = &mut self.run {
+            run.settle(&id);
+        }
+    }
+
+    /// A call is told when it begins, or is over; one that waits may yet be asked about.
+    fn tell_tool(&mut self, now: Now, is_new: bool, news: ToolCallUpdate) {
         let Some(run) = &mut self.run else { return };
         run.answer.take();
         run.content.interrupt();
         let id = news.tool_call_id.clone();
         if is_new && run.calls.get(&id).is_some_and(|known| known.stage == CallStage::Over) {
-            run.calls.remove(&id);
-        }
-        if !run.calls.contains_key(&id) && run.calls.len() >= CALLS {
-            return;
+            run.forget(&id);
         }
         self.next += 1;
-        let fresh =
-            || Known { tag: Tag(self.next), call: ToolCallUpdate::default(), stage: CallStage::Known };
-        let known = run.calls.entry(id.clone()).or_insert_with(fresh);
-        merge(&mut known.call, news);
+        let Ok(known) = run.note(Tag(self.next), news) else { return };
         let (Some(status), stage, tag) = (known.call.status, known.stage, known.tag) else { return };
         if status == ToolStatus::Pending || stage == CallStage::Over {
             return;
@@ -118,23 +157,32 @@ impl Galley {
     pub(super) fn asked(&mut self, now: Now, Asked { ask, question, .. }: Asked) {
         match (question, &mut self.run) {
             (Question::Permission { call, options, why, .. }, Some(run)) => {
-                let id = call.tool_call_id.clone();
+                let (id, key) = (call.tool_call_id.clone(), run.key);
                 self.next += 1;
-                let mut tag = Tag(self.next);
-                let fresh = Known { tag, call: ToolCallUpdate::default(), stage: CallStage::Known };
-                let known = run.calls.entry(id.clone()).or_insert(fresh);
-                merge(&mut known.call, call);
-                let is_own = known.stage == CallStage::Known;
-                if is_own {
-                    (known.stage, tag) = (CallStage::Asked, known.tag);
-                }
-                let reason = why.or_else(|| known.call.title.clone()).unwrap_or_default();
-                let Call { tool, args, risk } = Call::of(&known.call);
-                let asks = Command::AskTool { run: run.key, tag, tool, args, risk, reason };
-                run.asks.insert(tag, (ask, options, is_own.then_some(id)));
-                if self.tell(now, asks).is_err() {
+                let fresh = Tag(self.next);
+                let begun;
+                let (tag, is_own, call) = match run.note(fresh, call) {
+                    Ok(known) if known.stage == CallStage::Known => (known.tag, true, &known.call),
+                    Ok(known) => (fresh, false, &known.call),
+                    Err(call) => {
+                        begun = call;
+                        (fresh, false, &begun)
+                    }
+                };
+                let reason = why.or_else(|| call.title.clone()).unwrap_or_default();
+                let Call { tool, args, risk } = Call::of(call);
+                let asks = Command::AskTool { run: key, tag, tool, args, risk, reason };
+                let asked = self.tell(now, asks).is_ok();
+                let Some(run) = &mut self.run else { return };
+                run.settle(&id);
+                if !asked {
                     self.wish(Wish::Answer { ask, reply: Reply::NotMe });
+                    return;
                 }
+                if let Some(known) = run.calls.get_mut(&id).filter(|_| is_own) {
+                    known.stage = CallStage::Asked;
+                }
+                run.asks.insert(tag, (ask, options, is_own.then_some(id)));
             }
             (Question::Words { text, candidates }, Some(run)) => {
                 run.question = Some(AskUser { question: text, candidates });
@@ -162,13 +210,11 @@ impl Galley {
             return;
         }
         // The calls are gone through while the run is still there: what they are told depends on it.
-        let run = self.run.as_ref();
-        let open: Vec<(Tag, CallStage)> = run
-            .into_iter()
-            .flat_map(|run| run.calls.values())
-            .map(|known| (known.tag, known.stage))
-            .collect();
-        let asks: Vec<Tag> = run.into_iter().flat_map(|run| run.asks.keys().copied()).collect();
+        let run = self.run.iter();
+        let known = run.clone().flat_map(|run| run.calls.values());
+        let running: Vec<Tag> =
+            known.filter(|known| known.stage == CallStage::Running).map(|known| known.tag).collect();
+        let asks: Vec<Tag> = run.flat_map(|run| run.asks.keys().copied()).collect();
         for tag in asks {
             self.obey(now, Command::WithdrawTool { tag });
         }
@@ -182,7 +228,7 @@ impl Galley {
             | Outcome::Unseen
             | Outcome::NotSent => galley::ToolStatus::Failed,
         };
-        for (tag, _) in open.into_iter().filter(|(_, stage)| *stage == CallStage::Running) {
+        for tag in running {
             self.end_tool(now, tag, status, String::new());
         }
         let Some(mut run) = self.run.take() else { return };
@@ -238,5 +284,34 @@ fn spent(spent: Option<&Json>) -> Telemetry {
 const CALLS: usize = 1000;
 /// Characters of the line that says what a run was.
 const SUMMARY: usize = 100;
-/// Bytes of an answer that are kept.
+/// Bytes of an answer that are kept, and of all calls together.
 const CONTENT: usize = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_keeps_so_many_calls_and_so_much_of_them() {
+        let mut run = Run::new(Now::default(), RunKey(0), TurnId(1), Vec::new());
+        let call = |number: usize| ToolCallUpdate {
+            tool_call_id: format!("c{number}"),
+            raw_input: Some(Json::new(&"x".repeat(16 << 10))),
+            ..ToolCallUpdate::default()
+        };
+        for number in 0..2 * CALLS {
+            assert_eq!(run.note(Tag(0), call(number)).is_ok(), number < CALLS);
+            run.settle(&format!("c{number}"));
+        }
+        let kept =
+            |run: &Run| run.calls.values().map(|known| Json::new(&known.call).get().len()).sum::<usize>();
+        assert_eq!(run.calls.len(), CALLS);
+        assert!(run.bytes <= CONTENT && kept(&run) <= CONTENT + CALLS * 64, "{}", kept(&run));
+        // One that is forgotten makes room.
+        run.forget("c0");
+        assert!(run.note(Tag(0), call(0)).is_ok());
+        run.settle("c0");
+        assert_eq!(run.bytes, run.calls.values().map(|known| known.bytes).sum::<usize>());
+        assert!(run.calls["c0"].call.raw_input.is_some());
+    }
+}

@@ -56,7 +56,7 @@ impl Config {
 /// Names a run, from its message on.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]
-pub struct RunKey(pub(super) u64);
+pub struct RunKey(pub(crate) u64);
 
 impl RunKey {
     /// The run of that number, from 1 on: for whoever scripts a runner or reads a trace.
