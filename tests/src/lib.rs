@@ -9,6 +9,7 @@ pub mod attach;
 pub mod cases;
 pub mod control;
 pub mod desk;
+pub mod desktop;
 pub mod dice;
 pub mod door;
 pub mod driver_table;

@@ -3,9 +3,10 @@
 
 use std::process::Command as Kill;
 
-use agentline_core::galley::desktop::{Command, Config, Desktop, Event, Launch, Message};
+use agentline_core::galley::desktop::{Command, Config, Event, Launch};
 use agentline_core::galley::{Decision, Exit, HistoryMessage, Rules, ToolStatus};
 use agentline_core::{Cause, Open, SpawnSpec, Stderr, Tag};
+use agentline_tests::desktop::{approvals, play, say};
 use agentline_tests::program::agentline;
 use agentline_tests::runtimes::{Blocking, Runtime, Smol};
 
@@ -28,48 +29,6 @@ fn config() -> Config {
     Config::new(Open::spawn(launch.spec()))
 }
 
-fn say(tag: u64, text: &str) -> Command {
-    Command::Say { tag: Tag(tag), message: Box::new(Message::text(text)) }
-}
-
-/// What happened, in words; `answer` says what the host does at it.
-fn play<R: Runtime>(config: Config, mut answer: impl FnMut(&Event) -> Vec<Command>) -> Vec<String> {
-    let mut told = Vec::new();
-    R::run::<Desktop>(config, vec![], |event, say| {
-        say.extend(answer(&event));
-        told.push(match event {
-            Event::Ready(ready) => format!("ready {}", ready.llm_name),
-            Event::TurnStarted(start) => format!("step {}", start.turn_index),
-            Event::ApprovalAsked(asked) => format!("asked {}", asked.tool_name),
-            Event::ApprovalOver(..) => "approval over".to_owned(),
-            Event::ToolStarted(start) => format!("started {}", start.tool_name),
-            Event::ToolSaid(said) => said.text,
-            Event::ToolEnded(end) => format!("ended {:?}", end.status),
-            Event::TurnEnded(end) => format!("step over {}", end.turn_index),
-            Event::Asked(question) => format!("question {}", question.question),
-            Event::RunEnded(ended) => format!("run {} {:?}", ended.tag.0, ended.end),
-            Event::Done(Tag(tag), done) => format!("done {tag} {}", done.is_ok()),
-            Event::Closed(closed) => {
-                format!("closed {:?} {:?}", closed.closed.cause, closed.closed.obituary.exit)
-            }
-            _ => return,
-        });
-    });
-    told
-}
-
-/// The approval flow of the protocol's document, allowed and denied.
-fn approvals<R: Runtime>(decision: Decision) -> Vec<String> {
-    play::<R>(config(), move |event| match event {
-        Event::Ready(_) => vec![say(1, "code")],
-        Event::ApprovalAsked(asked) => {
-            vec![Command::Decide { approval: asked.approval_id.clone(), decision: decision.clone() }]
-        }
-        Event::RunEnded(_) => vec![Command::Close],
-        _ => vec![],
-    })
-}
-
 const LAST: [&str; 4] = ["step 2", "step over 2", "run 1 Ok(Done)", "closed Left Some(Code(0))"];
 
 fn with_last(first: &[&str]) -> Vec<String> {
@@ -81,14 +40,14 @@ fn an_approval_is_asked_for_and_given() {
     let expected = with_last(&[
         "ready demo/large",
         "step 1",
-        "asked code_run",
+        "asked code_run High",
         "started code_run",
         "[Action] code_run",
         "ended Success",
         "step over 1",
     ]);
-    assert_eq!(approvals::<Blocking>(Decision::AllowOnce), expected);
-    assert_eq!(approvals::<Smol>(Decision::AllowOnce), expected);
+    assert_eq!(approvals::<Blocking>(config(), "code", &Decision::AllowOnce), expected);
+    assert_eq!(approvals::<Smol>(config(), "code", &Decision::AllowOnce), expected);
 }
 
 #[test]
@@ -96,12 +55,12 @@ fn an_approval_is_denied_and_the_agent_goes_on() {
     let expected = with_last(&[
         "ready demo/large",
         "step 1",
-        "asked code_run",
+        "asked code_run High",
         &format!("ended {:?}", ToolStatus::Denied),
         "step over 1",
     ]);
-    assert_eq!(approvals::<Blocking>(Decision::Deny), expected);
-    assert_eq!(approvals::<Smol>(Decision::Deny), expected);
+    assert_eq!(approvals::<Blocking>(config(), "code", &Decision::Deny), expected);
+    assert_eq!(approvals::<Smol>(config(), "code", &Decision::Deny), expected);
 }
 
 /// The resume flow of the protocol's document: rules, history, message; then a question and its answer.

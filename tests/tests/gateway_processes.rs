@@ -1,24 +1,23 @@
 //! Galley's desktop on both runtimes starts our script as its runner, with the real demo agent behind it.
 #![expect(clippy::wildcard_enum_match_arm, reason = "a flow is about few of the events")]
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
-use agentline_core::galley::desktop::{Command, Config, Desktop, Event, Launch, Message};
+use agentline_core::galley::desktop::{Command, Config, Event, Launch};
 use agentline_core::galley::{Decision, Exit, HistoryMessage, Rules};
 use agentline_core::{Open, SpawnSpec, Stderr, Tag};
+use agentline_tests::desktop::{approvals, play, say};
 use agentline_tests::program::agentline;
 use agentline_tests::runtimes::{Blocking, Runtime, Smol};
+use tempfile::TempDir;
 
 /// A folder with the script in it.
-struct Shim(PathBuf);
+struct Shim(TempDir);
 
 impl Shim {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("agentline-shim-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
-        let shim = Self(folder);
+    fn new() -> Self {
+        let shim = Self(TempDir::with_prefix("al").expect("a folder"));
         let written = Process::new(agentline())
             .args(["gateway", "galley", "--shim"])
             .arg(shim.file())
@@ -31,7 +30,7 @@ impl Shim {
     }
 
     fn file(&self) -> PathBuf {
-        self.0.join("runner")
+        self.0.path().join("runner")
     }
 
     /// As Galley starts it.
@@ -42,7 +41,7 @@ impl Shim {
             cwd: "/".into(),
             env: vec![
                 ("PATH".into(), std::ffi::OsString::from("/usr/bin:/bin").into()),
-                ("HOME".into(), self.0.clone().into_os_string().into()),
+                ("HOME".into(), self.0.path().as_os_str().to_owned().into()),
             ],
             stderr: Stderr::Pipe,
         };
@@ -50,7 +49,7 @@ impl Shim {
             spawn,
             ga_path: "/ga".into(),
             session: "s-1".to_owned(),
-            workspace_root: Some(self.0.clone()),
+            workspace_root: Some(self.0.path().to_owned()),
             llm: Some(0),
             core: Some(std::process::id()),
             ..Launch::default()
@@ -59,62 +58,17 @@ impl Shim {
     }
 }
 
-impl Drop for Shim {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn say(tag: u64, text: &str) -> Command {
-    Command::Say { tag: Tag(tag), message: Box::new(Message::text(text)) }
-}
-
-/// What happened, in words; `answer` says what the host does at it.
-fn play<R: Runtime>(config: Config, mut answer: impl FnMut(&Event) -> Vec<Command>) -> Vec<String> {
-    let mut told = Vec::new();
-    R::run::<Desktop>(config, vec![], |event, say| {
-        say.extend(answer(&event));
-        told.push(match event {
-            Event::Ready(ready) => format!("ready {}", ready.ga_commit),
-            Event::TurnStarted(start) => format!("step {}", start.turn_index),
-            Event::ApprovalAsked(asked) => format!("asked {} {:?}", asked.tool_name, asked.risk_level),
-            Event::ToolStarted(start) => format!("started {}", start.tool_name),
-            Event::ToolEnded(end) => format!("ended {:?}", end.status),
-            Event::TurnEnded(end) => format!("step over {}", end.turn_index),
-            Event::RunEnded(ended) => format!("run {} {:?}", ended.tag.0, ended.end),
-            Event::Done(Tag(tag), done) => format!("done {tag} {}", done.is_ok()),
-            Event::Closed(closed) => {
-                format!("closed {:?} {:?}", closed.closed.cause, closed.closed.obituary.exit)
-            }
-            _ => return,
-        });
-    });
-    told
-}
-
-/// The approval flow of the protocol's document.
-fn approvals<R: Runtime>(shim: &Shim, decision: Decision) -> Vec<String> {
-    play::<R>(shim.config(), move |event| match event {
-        Event::Ready(_) => vec![say(1, "ask")],
-        Event::ApprovalAsked(asked) => {
-            vec![Command::Decide { approval: asked.approval_id.clone(), decision: decision.clone() }]
-        }
-        Event::RunEnded(_) => vec![Command::Close],
-        _ => vec![],
-    })
-}
-
 #[test]
 fn an_approval_is_asked_for_and_given_or_denied() {
-    let shim = Shim::new("approvals");
-    let begun = ["ready unknown", "step 1", "asked code_run High"];
+    let shim = Shim::new();
+    let begun = ["ready small", "step 1", "asked code_run High"];
     let over = ["step over 1", "run 1 Ok(Done)", "closed Left Some(Code(0))"];
     let given = [&begun[..], &["started code_run", "ended Success"], &over].concat();
     let denied = [&begun[..], &["ended Denied"], &over].concat();
-    assert_eq!(approvals::<Blocking>(&shim, Decision::AllowOnce), given);
-    assert_eq!(approvals::<Smol>(&shim, Decision::AllowOnce), given);
-    assert_eq!(approvals::<Blocking>(&shim, Decision::Deny), denied);
-    assert_eq!(approvals::<Smol>(&shim, Decision::Deny), denied);
+    assert_eq!(approvals::<Blocking>(shim.config(), "ask", &Decision::AllowOnce), given);
+    assert_eq!(approvals::<Smol>(shim.config(), "ask", &Decision::AllowOnce), given);
+    assert_eq!(approvals::<Blocking>(shim.config(), "ask", &Decision::Deny), denied);
+    assert_eq!(approvals::<Smol>(shim.config(), "ask", &Decision::Deny), denied);
 }
 
 /// The resume flow: rules, a history, messages; then an abort, and another message.
@@ -122,7 +76,8 @@ fn resume<R: Runtime>(shim: &Shim) -> Vec<String> {
     let rules = Rules { project: vec!["code_run".to_owned()], ..Rules::default() };
     let mut runs = vec![say(3, "hello"), say(2, "slow 60"), say(1, "ask")];
     play::<R>(Config { rules, ..shim.config() }, move |event| match event {
-        Event::Ready(_) => {
+        Event::Ready(ready) => {
+            assert_eq!(ready.ga_commit, "unknown");
             let messages = vec![HistoryMessage::text("user", "a"), HistoryMessage::text("assistant", "b")];
             vec![Command::LoadHistory { tag: Tag(9), messages }]
         }
@@ -138,7 +93,7 @@ fn resume<R: Runtime>(shim: &Shim) -> Vec<String> {
 
 #[test]
 fn a_session_has_its_rules_and_an_abort_ends_a_run() {
-    let shim = Shim::new("resume");
+    let shim = Shim::new();
     let told = resume::<Blocking>(&shim);
     assert!(told.contains(&"done 9 false".to_owned()), "no agent takes a history: {told:#?}");
     assert!(!told.iter().any(|line| line.starts_with("asked")), "a rule allows it: {told:#?}");
