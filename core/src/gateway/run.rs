@@ -65,11 +65,13 @@ impl Run {
         }
     }
 
-    /// Adds to what is known of a call, which has that tag if it is new. `Err`: there are too many.
-    fn note(&mut self, fresh: Tag, news: ToolCallUpdate) -> Result<&mut Known, ToolCallUpdate> {
-        if !self.calls.contains_key(&news.tool_call_id) && self.calls.len() >= CALLS {
-            return Err(news);
-        }
+    /// Whether there are not too many calls for that one.
+    fn has_room(&self, id: &str) -> bool {
+        self.calls.len() < CALLS || self.calls.contains_key(id)
+    }
+
+    /// Adds to what is known of a call, which has that tag if it is new.
+    fn note(&mut self, fresh: Tag, news: ToolCallUpdate) -> &mut Known {
         let known = self.calls.entry(news.tool_call_id.clone()).or_insert_with(|| Known {
             tag: fresh,
             call: ToolCallUpdate::default(),
@@ -77,7 +79,7 @@ impl Run {
             bytes: 0,
         });
         merge(&mut known.call, news);
-        Ok(known)
+        known
     }
 
     fn forget(&mut self, id: &str) {
@@ -117,8 +119,11 @@ impl Galley {
         if is_new && run.calls.get(&id).is_some_and(|known| known.stage == CallStage::Over) {
             run.forget(&id);
         }
+        if !run.has_room(&id) {
+            return;
+        }
         self.next += 1;
-        let Ok(known) = run.note(Tag(self.next), news) else { return };
+        let known = run.note(Tag(self.next), news);
         let (Some(status), stage, tag) = (known.call.status, known.stage, known.tag) else { return };
         if status == ToolStatus::Pending || stage == CallStage::Over {
             return;
@@ -160,15 +165,10 @@ impl Galley {
                 let (id, key) = (call.tool_call_id.clone(), run.key);
                 self.next += 1;
                 let fresh = Tag(self.next);
-                let begun;
-                let (tag, is_own, call) = match run.note(fresh, call) {
-                    Ok(known) if known.stage == CallStage::Known => (known.tag, true, &known.call),
-                    Ok(known) => (fresh, false, &known.call),
-                    Err(call) => {
-                        begun = call;
-                        (fresh, false, &begun)
-                    }
-                };
+                let mut known = run.has_room(&id).then(|| run.note(fresh, call.clone()));
+                let own = known.as_mut().filter(|known| known.stage == CallStage::Known);
+                let (tag, is_own) = own.map_or((fresh, false), |known| (known.tag, true));
+                let call = known.map_or(&call, |known| &known.call);
                 let reason = why.or_else(|| call.title.clone()).unwrap_or_default();
                 let Call { tool, args, risk } = Call::of(call);
                 let asks = Command::AskTool { run: key, tag, tool, args, risk, reason };
@@ -300,8 +300,12 @@ mod tests {
             ..ToolCallUpdate::default()
         };
         for number in 0..2 * CALLS {
-            assert_eq!(run.note(Tag(0), call(number)).is_ok(), number < CALLS);
-            run.settle(&format!("c{number}"));
+            let id = format!("c{number}");
+            assert_eq!(run.has_room(&id), number < CALLS);
+            if run.has_room(&id) {
+                run.note(Tag(0), call(number));
+                run.settle(&id);
+            }
         }
         let kept =
             |run: &Run| run.calls.values().map(|known| Json::new(&known.call).get().len()).sum::<usize>();
@@ -309,7 +313,8 @@ mod tests {
         assert!(run.bytes <= CONTENT && kept(&run) <= CONTENT + CALLS * 64, "{}", kept(&run));
         // One that is forgotten makes room.
         run.forget("c0");
-        assert!(run.note(Tag(0), call(0)).is_ok());
+        assert!(run.has_room("new"));
+        run.note(Tag(0), call(0));
         run.settle("c0");
         assert_eq!(run.bytes, run.calls.values().map(|known| known.bytes).sum::<usize>());
         assert!(run.calls["c0"].call.raw_input.is_some());

@@ -18,7 +18,7 @@ use agentline_core::{Address, Machine, Secret, SpawnSpec, Stderr};
 
 use self::agents::Minds;
 use self::desk::Desk;
-use super::Tally;
+use super::{Tally, outside};
 use crate::dice::Dice;
 use crate::invariants::{Checked, Checks};
 use crate::world::{Faults, Handle, Node, World};
@@ -343,9 +343,7 @@ impl Office {
                 let changed = found.is_some_and(|spec| std::mem::replace(&mut spec.enabled, on) != on);
                 Found::Enabled(Ok(changed))
             }
-            Errand::Rules(_) => Found::Kept(Ok(())),
-            Errand::Read(_) => Found::Read(Ok(Vec::new().into())),
-            Errand::File { .. } => Found::File(Err(agentline_core::host::FileError::Denied)),
+            errand @ (Errand::Rules(_) | Errand::Read(_) | Errand::File { .. }) => outside(&errand),
             Errand::Who(pid) => Found::Who(Caller {
                 who: Who { program: Some("agentline".to_owned()), pid: Some(pid), ..Who::default() },
                 ancestors: vec![1],

@@ -9,12 +9,12 @@ use std::time::Duration;
 use agentline_core::control::server;
 use agentline_core::hub::api::{Reason, Status};
 use agentline_core::hub::book::Session;
-use agentline_core::hub::{AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub};
-use agentline_core::{Address, Heard, LinkId, Peer, SpawnSpec};
+use agentline_core::hub::{AgentKind, AgentSpec, Command, Config, Event, Hub};
+use agentline_core::{Address, Heard, LinkId, Peer};
 use serde_json::json;
 
 use self::peers::{Child, Link};
-use super::Tally;
+use super::{Tally, outside};
 use crate::desk::Desk;
 use crate::dice::Dice;
 
@@ -145,7 +145,7 @@ impl<'d> Port<'d> {
             for event in told {
                 if let Event::Errand(tag, errand) = event {
                     // Refused when nobody waits for it any more.
-                    let _ = self.hub.command(Command::Done(tag, found(errand)));
+                    let _ = self.hub.command(Command::Done(tag, outside(&errand)));
                 }
             }
             while let Some(link) = self.hub.connecting.pop_front() {
@@ -291,21 +291,6 @@ impl<'d> Port<'d> {
             self.settle();
         }
         assert!(self.hub.ended, "it does not end");
-    }
-}
-
-fn found(errand: Errand) -> Found {
-    match errand {
-        Errand::Folder(_) => Found::Folder(true),
-        Errand::Launch { agent, .. } => {
-            let spec = SpawnSpec { program: (*agent).into(), ..SpawnSpec::default() };
-            Found::Launch(Ok(Box::new(spec)))
-        }
-        Errand::File { .. } => Found::File(Err(agentline_core::host::FileError::Denied)),
-        Errand::Who(_) => Found::Who(Caller::default()),
-        Errand::Rules(_) => Found::Kept(Ok(())),
-        Errand::Read(_) => Found::Read(Ok(Vec::new().into())),
-        Errand::Discover | Errand::Enable { .. } => Found::Enabled(Ok(false)),
     }
 }
 

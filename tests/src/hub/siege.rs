@@ -8,6 +8,7 @@ use agentline_core::hub::api::{Call, Who};
 use agentline_core::hub::{AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub, Stored};
 use agentline_core::{Address, Exit, Group, Heard, Input, LinkId, OpenError, Peer, SpawnSpec, Tag};
 
+use super::outside;
 use crate::desk::Desk;
 use crate::dice::Dice;
 
@@ -203,9 +204,7 @@ impl<'d> Siege<'d> {
             Errand::Launch { .. } if self.dice.once_in(8) => Found::Launch(Err("no".to_owned())),
             Errand::Launch { .. } => Found::Launch(Ok(Box::new(SpawnSpec::default()))),
             Errand::Enable { on, .. } => Found::Enabled(Ok(on)),
-            Errand::Rules(_) => Found::Kept(Ok(())),
-            Errand::Read(_) => Found::Read(Ok(Vec::new().into())),
-            Errand::File { .. } => Found::File(Err(agentline_core::host::FileError::Denied)),
+            errand @ (Errand::Rules(_) | Errand::Read(_) | Errand::File { .. }) => outside(&errand),
             Errand::Who(pid) => {
                 let who = Who { pid: Some(pid), ..Who::default() };
                 let parent = if self.dice.once_in(8) { 1001 } else { 1 };

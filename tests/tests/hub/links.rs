@@ -8,10 +8,11 @@ use agentline_core::acp::update::{Speaker, ToolCallUpdate};
 use agentline_core::acp::{OptionKind, PermissionOption, PermissionOutcome, SessionId, StopReason};
 use agentline_core::control::{Client, Request, client, server};
 use agentline_core::hub::api::{Reason, Status};
-use agentline_core::hub::{AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub};
+use agentline_core::hub::{AgentKind, AgentSpec, Command, Config, Event, Hub};
 use agentline_core::reverse::Capabilities;
 use agentline_core::reverse::agent::{self, Agent, Fault};
 use agentline_core::{Address, Cause, Machine, Tag};
+use agentline_tests::hub::outside;
 use agentline_tests::world::{Faults, Handle, Node, World};
 use agentline_tests::{Checked, Checks, Dice};
 use serde_json::json;
@@ -51,17 +52,7 @@ impl House<'_> {
         let machine = Checked::<Hub>::new(world.now(), (Checks::default(), config));
         let hub = world.add(Node::new(machine, |_, event, say| {
             if let Event::Errand(tag, errand) = event {
-                let found = match errand {
-                    Errand::Folder(_) => Found::Folder(true),
-                    Errand::File { .. } => Found::File(Err(agentline_core::host::FileError::Denied)),
-                    Errand::Who(_) => Found::Who(Caller::default()),
-                    Errand::Rules(_) => Found::Kept(Ok(())),
-                    Errand::Read(_) => Found::Read(Ok(Vec::new().into())),
-                    Errand::Discover => Found::Agents(Vec::new(), Vec::new()),
-                    Errand::Launch { .. } => Found::Launch(Err("no".to_owned())),
-                    Errand::Enable { .. } => Found::Enabled(Ok(false)),
-                };
-                say.push(Command::Done(tag, found));
+                say.push(Command::Done(tag, outside(&errand)));
             }
         }));
         let mut house = Self { world, hub };

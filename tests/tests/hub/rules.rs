@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use agentline_core::control::server;
-use agentline_core::hub::{AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub, Stored};
-use agentline_core::{Address, Exit, Group, Heard, Input, LinkId, Peer, SpawnSpec};
+use agentline_core::hub::{AgentKind, AgentSpec, Command, Config, Errand, Event, Hub, Stored};
+use agentline_core::{Address, Exit, Group, Heard, Input, LinkId, Peer};
 use agentline_tests::desk::Desk;
+use agentline_tests::hub::outside;
 use serde_json::{Value, json};
 
 /// A hub, and what stands around it.
@@ -58,19 +59,10 @@ impl Room {
     fn settle(&mut self) {
         while let Some(event) = self.hub.events.pop_front() {
             let Event::Errand(tag, errand) = event else { continue };
-            let found = match errand {
-                Errand::Folder(_) => Found::Folder(true),
-                Errand::Launch { agent, env, .. } => {
-                    self.env.insert(agent.to_string(), env.0.keys().cloned().collect());
-                    let spec = SpawnSpec { program: (*agent).into(), ..SpawnSpec::default() };
-                    Found::Launch(Ok(Box::new(spec)))
-                }
-                Errand::Rules(_) => Found::Kept(Ok(())),
-                Errand::Read(_) => Found::Read(Ok(Vec::new().into())),
-                Errand::File { .. } => Found::File(Err(agentline_core::host::FileError::Denied)),
-                Errand::Who(_) => Found::Who(Caller::default()),
-                Errand::Discover | Errand::Enable { .. } => Found::Enabled(Ok(false)),
-            };
+            if let Errand::Launch { agent, env, .. } = &errand {
+                self.env.insert(agent.to_string(), env.0.keys().cloned().collect());
+            }
+            let found = outside(&errand);
             assert_eq!(self.hub.command(Command::Done(tag, found)), Ok(()));
             while let Some(link) = self.hub.connecting.pop_front() {
                 self.hub.heard(link, Heard::Opened(Peer::default()));

@@ -7,10 +7,11 @@ use std::time::Duration;
 use agentline_core::control::server;
 use agentline_core::hub::api::Transcripts;
 use agentline_core::hub::{
-    AgentKind, AgentSpec, Caller, Command, Config, Errand, Event, Found, Hub, Stored, Switches,
+    AgentKind, AgentSpec, Command, Config, Errand, Event, Found, Hub, Stored, Switches,
 };
 use agentline_core::{Address, Exit, Group, Heard, LinkId, Peer, SpawnSpec};
 use agentline_tests::desk::Desk;
+use agentline_tests::hub::outside;
 use serde_json::{Value, json};
 
 /// A hub that knows one runner, and what stands around it.
@@ -111,21 +112,22 @@ impl Shop {
         while let Some(event) = self.hub.events.pop_front() {
             let Event::Errand(tag, errand) = event else { continue };
             let found = match errand {
-                Errand::Folder(_) => Found::Folder(true),
                 Errand::Launch { runner, .. } => {
                     let start = runner.expect("it is a runner");
                     self.llm = start.llm.clone();
                     let program = start.session.into();
                     Found::Launch(Ok(Box::new(SpawnSpec { program, ..SpawnSpec::default() })))
                 }
-                Errand::Rules(_) => Found::Kept(Ok(())),
                 Errand::Read(path) => {
                     let text = self.hub.files.get(&path).map(|(text, _)| text.clone().into_bytes());
                     Found::Read(Ok(text.unwrap_or_default().into()))
                 }
-                Errand::File { .. } => Found::File(Err(agentline_core::host::FileError::Denied)),
-                Errand::Who(_) => Found::Who(Caller::default()),
-                Errand::Discover | Errand::Enable { .. } => Found::Enabled(Ok(false)),
+                errand @ (Errand::Folder(_)
+                | Errand::Rules(_)
+                | Errand::File { .. }
+                | Errand::Who(_)
+                | Errand::Discover
+                | Errand::Enable { .. }) => outside(&errand),
             };
             assert_eq!(self.hub.command(Command::Done(tag, found)), Ok(()));
             while let Some(link) = self.hub.connecting.pop_front() {

@@ -29,8 +29,7 @@ pub(super) struct Link {
     requests: u32,
 }
 
-/// So many of a link wait for that here, half of what may: how many more do is not for this model, since all else that a
-/// link says of them waits with them.
+/// So many of a link wait for that here, half of what may: whatever else it says of them waits as well.
 const EARLY: usize = 50;
 
 /// An agent's process.
