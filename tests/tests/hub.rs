@@ -10,6 +10,7 @@ mod hub {
     mod hosted;
     mod house;
     mod links;
+    mod memory;
     mod owners;
     mod processes;
     mod rules;

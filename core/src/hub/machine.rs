@@ -417,7 +417,12 @@ impl Hub {
             // Refused when the question is over by itself.
             Do::Answer(source, wish) => drop(self.wish(now, source, wish, Expects::Nothing)),
             Do::Replace(source) => self.replace(now, source),
-            Do::Keep(kept) => self.shelf.keep(kept, &self.book, &mut self.ids, &mut self.out),
+            Do::Keep(kept) => {
+                if let Kept::Gone(sid) = kept {
+                    self.forget_conversation(sid);
+                }
+                self.shelf.keep(kept, &self.book, &mut self.ids, &mut self.out);
+            }
             Do::Tell(sid, fact) => self.fact(now, sid, &fact),
         }
     }

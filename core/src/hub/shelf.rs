@@ -71,11 +71,7 @@ impl Shelf {
                 self.counters = counters;
                 File::Counters
             }
-            Kept::Session(sid) => File::Session(sid),
-            Kept::Gone(sid) => {
-                self.drop_transcript(sid, ids, out);
-                File::Session(sid)
-            }
+            Kept::Session(sid) | Kept::Gone(sid) => File::Session(sid),
             Kept::Prompt(sid, turn, prompt) => {
                 let bytes = prompt_file(&prompt);
                 return self.put(File::Prompt(sid, turn), bytes, ids, out);
